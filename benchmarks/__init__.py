@@ -1,0 +1,1 @@
+"""Measurements that back every statement about speed."""
