@@ -1,0 +1,224 @@
+"""Which action: ASK, EXPAND or STOP (BALAR, sections 6 and 7)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from .answers import AnswerTables, answer_posterior
+from .belief import Belief, MapState, entropy, map_state, marginals
+from .information import Scores, score
+from .numerics import argmax, xlogx
+from .status import Action, Status
+from .tables import LikelihoodTables
+
+__all__ = ["Decision", "Rule", "Turn", "decide", "target_entropy", "turn"]
+
+
+class Rule(eqx.Module):
+    """The thresholds of the decision, as arrays: changing one never compiles anything.
+
+    Attributes:
+        alpha: 1 - alpha is enough probability for an answer or a dimension.
+        beta: share of settled dimensions that is enough without a closed answer set.
+        expand_multiplier: m in the EXPAND rule.
+        min_information: nats; a question that tells less is not asked.
+    """
+
+    alpha: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
+    beta: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1.0)
+    expand_multiplier: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1.0)
+    min_information: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-3)
+
+
+class Decision(eqx.Module):
+    """What to do, and why.
+
+    Attributes:
+        action: an `Action`.
+        question: position of the best question that may be asked (0 if there is none).
+        user: position of its user.
+        information: its mutual information in nats; -inf if there is none.
+        entropy: the entropy of the belief, in nats.
+        target_entropy: the entropy at which the state would be known well enough.
+        gap: `max(0, entropy - target_entropy)`.
+        expand_threshold: m x best information x questions left; EXPAND is preferred above it.
+        prefers_expand: whether the gap is above the threshold, or no open question tells enough.
+        status: `Status.not_a_number` if a score is not a number; `question` and `user` name it.
+    """
+
+    action: Action
+    question: Int[Array, ""]
+    user: Int[Array, ""]
+    information: Float[Array, ""]
+    entropy: Float[Array, ""]
+    target_entropy: Float[Array, ""]
+    gap: Float[Array, ""]
+    expand_threshold: Float[Array, ""]
+    prefers_expand: Bool[Array, ""]
+    status: Status
+
+
+@jax.jit
+def target_entropy(
+    alpha: Float[Array, ""] | float, log_others: Float[Array, ""] | float
+) -> Float[Array, ""]:
+    r"""Fano's entropy: mass \(1-\alpha\) on one state, the rest spread evenly (section 6).
+
+    $$h(\alpha, S) = -(1-\alpha)\log(1-\alpha) - \alpha \log\frac{\alpha}{S-1}.$$
+
+    Args:
+        alpha: from 0 to 1.
+        log_others: `log(S - 1)`, `-inf` for a single state (then h = 0). Take the logarithm of the
+            exact number of states; `S - 1` itself may not fit a float.
+
+    >>> import math
+    >>> round(target_entropy(0.1, math.log(5)).item(), 6)
+    0.486027
+    >>> target_entropy(0.0, math.log(5)).item(), target_entropy(0.3, -math.inf).item()
+    (0.0, 0.0)
+    """
+    alpha = jnp.asarray(alpha, dtype=jnp.result_type(float))
+    log_others = jnp.asarray(log_others, dtype=alpha.dtype)
+    spread = jnp.where(alpha > 0, alpha * jnp.where(alpha > 0, log_others, 0), 0)
+    h = -xlogx(1 - alpha) - xlogx(alpha) + spread
+    return jnp.where(log_others > -jnp.inf, h, 0)
+
+
+@jax.jit
+def decide(
+    belief: Belief,
+    scores: Scores,
+    open_pairs: Bool[Array, "questions users"],
+    rule: Rule,
+    *,
+    questions_left: Int[Array, ""] | int,
+    may_ask: Bool[Array, ""] | bool = True,
+    may_expand: Bool[Array, ""] | bool = True,
+    settled: Action | None = None,
+) -> Decision:
+    r"""Apply the rule of section 6.
+
+    EXPAND if the gap is above \(m \cdot \max I \cdot\) (questions left), or if no open question
+    tells enough; else ASK the best pair; STOP where neither is possible.
+
+    Args:
+        belief: the belief.
+        scores: the scores of all open pairs.
+        open_pairs: pairs that may be asked.
+        rule: the thresholds.
+        questions_left: how many questions may still be asked (the horizon).
+        may_ask: whether the budget allows a question now.
+        may_expand: whether there is room for another dimension.
+        settled: an `Action` that ends the dialogue because enough is known; `Action.ask` if not.
+    """
+    flat, mask = scores.information.ravel(), open_pairs.ravel()
+    broken = mask & jnp.isnan(flat)
+    enough = mask & (flat >= rule.min_information)
+    best_any, best = argmax(flat, mask)
+    index = jnp.where(jnp.any(broken), jnp.argmax(broken), best_any)
+    h = entropy(belief)
+    goal = target_entropy(rule.alpha, belief.layout.log_states_less_one(h.dtype))
+    gap = jnp.maximum(h - goal, 0)
+    left = jnp.asarray(questions_left, flat.dtype)
+    threshold = rule.expand_multiplier * jnp.maximum(best, 0) * left
+    prefers_expand = (gap > threshold) | ~jnp.any(enough)
+    users = open_pairs.shape[1]
+
+    askable = may_ask & jnp.any(enough)
+    action = Action.where(
+        askable & ~(prefers_expand & may_expand),
+        Action.ask,
+        Action.where(
+            jnp.asarray(may_ask) & may_expand,
+            Action.expand,
+            Action.where(jnp.asarray(may_ask), Action.nothing_informative, Action.question_budget),
+        ),
+    )
+    if settled is not None:
+        action = Action.where(settled == Action.ask, action, settled)
+    action = Action.where(jnp.any(broken), Action.failed, action)
+    return Decision(
+        action=action,
+        question=index // users,
+        user=index % users,
+        information=best,
+        entropy=h,
+        target_entropy=goal,
+        gap=gap,
+        expand_threshold=threshold,
+        prefers_expand=prefers_expand,
+        status=Status.where(jnp.any(broken), Status.not_a_number, scores.status),
+    )
+
+
+class Turn(eqx.Module):
+    """Everything a dialogue wants to know after an answer, from one compiled call.
+
+    Attributes:
+        decision: what to do.
+        scores: information and predicted answers of the open pairs.
+        marginals: shape `(dimensions, values)`.
+        map_state: the most probable state.
+        answers: the answer posterior, or the marginal of the target dimension, or None.
+    """
+
+    decision: Decision
+    scores: Scores
+    marginals: Float[Array, "dimensions values"]
+    map_state: MapState
+    answers: Float[Array, " answers"] | None
+
+
+@jax.jit
+def turn(
+    belief: Belief,
+    tables: LikelihoodTables,
+    rule: Rule,
+    *,
+    questions_left: Int[Array, ""] | int,
+    may_ask: Bool[Array, ""] | bool = True,
+    may_expand: Bool[Array, ""] | bool = True,
+    answers: AnswerTables | None = None,
+    target: Int[Array, ""] | int | None = None,
+) -> Turn:
+    """Score all open pairs and decide.
+
+    Args:
+        belief: the belief.
+        tables: the tables.
+        rule: the thresholds.
+        questions_left: the horizon of the EXPAND rule.
+        may_ask: whether the budget allows a question now.
+        may_expand: whether there is room for another dimension.
+        answers: the closed answer set, if there is one.
+        target: the position of the dimension whose value is the answer, if there is one.
+    """
+    marginal = marginals(belief)
+    enough = 1 - rule.alpha
+    if answers is not None:
+        posterior = answer_posterior(belief, answers)
+    elif target is not None:
+        posterior = marginal[target]
+    else:
+        posterior = None
+    if posterior is not None:
+        settled = Action.where(jnp.max(posterior) >= enough, Action.answer_settled, Action.ask)
+    else:
+        real = jnp.any(belief.layout.value_mask, axis=1)
+        sure = real & (jnp.max(marginal, axis=1) >= enough)
+        share = jnp.sum(sure) / jnp.sum(real)
+        settled = Action.where(share >= rule.beta, Action.dimensions_settled, Action.ask)
+    open_pairs = tables.open
+    scores = score(belief, tables, open_pairs)
+    decision = decide(
+        belief,
+        scores,
+        open_pairs,
+        rule,
+        questions_left=questions_left,
+        may_ask=may_ask,
+        may_expand=may_expand,
+        settled=settled,
+    )
+    return Turn(decision, scores, marginal, map_state(belief), posterior)
