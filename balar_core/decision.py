@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .answers import AnswerTables, answer_posterior
 from .belief import Belief, MapState, entropy, map_state, marginals
@@ -25,10 +25,23 @@ class Rule(eqx.Module):
         min_information: nats; a question that tells less is not asked.
     """
 
-    alpha: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=0.1)
-    beta: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1.0)
-    expand_multiplier: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1.0)
-    min_information: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-3)
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    expand_multiplier: Float[Array, ""]
+    min_information: Float[Array, ""]
+
+    def __init__(
+        self,
+        alpha: ArrayLike = 0.1,
+        beta: ArrayLike = 1.0,
+        expand_multiplier: ArrayLike = 1.0,
+        min_information: ArrayLike = 1e-3,
+    ) -> None:
+        dtype = jnp.result_type(float)
+        self.alpha = jnp.asarray(alpha, dtype)
+        self.beta = jnp.asarray(beta, dtype)
+        self.expand_multiplier = jnp.asarray(expand_multiplier, dtype)
+        self.min_information = jnp.asarray(min_information, dtype)
 
 
 class Decision(eqx.Module):

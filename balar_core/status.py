@@ -10,8 +10,9 @@ batched with `vmap`), and `help_text(code)` is its text.
 from typing import ClassVar, cast
 
 import equinox as eqx
+import jax
 
-__all__ = ["Action", "Status", "help_text"]
+__all__ = ["Action", "Status", "code_name", "help_text"]
 
 
 class Status(eqx.Enumeration):
@@ -53,10 +54,32 @@ class Action(eqx.Enumeration):
     failed: ClassVar["Action"] = "Stop: a score is not a number."
 
 
+def code_name(code: Status | Action) -> str:
+    """The name of one (unbatched) code.
+
+    >>> code_name(Action.ask)
+    'ask'
+    """
+    return _NAMES[_class(code)][int(jax.tree.leaves(code)[0])]
+
+
 def help_text(code: Status | Action) -> str:
     """The text of one (unbatched) code.
 
     >>> help_text(Status.ok)
     'fine'
     """
-    return cast(str, type(code)[code])  # type: ignore[index]
+    cls = _class(code)
+    return cast(str, cls[getattr(cls, code_name(code))])  # type: ignore[index]
+
+
+def _class(code: Status | Action) -> type[Status] | type[Action]:
+    return Status if isinstance(code, Status) else Action
+
+
+def _names(cls: type[Status] | type[Action]) -> dict[int, str]:
+    members = {name: getattr(cls, name) for name in cls.__annotations__}
+    return {int(jax.tree.leaves(member)[0]): name for name, member in members.items()}
+
+
+_NAMES: dict[type, dict[int, str]] = {Status: _names(Status), Action: _names(Action)}

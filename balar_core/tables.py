@@ -53,6 +53,8 @@ class LikelihoodTables(eqx.Module):
         labels: LabelMap = DEFAULT_LABELS,
         noise: float = 0.0,
         bucketed: bool = False,
+        names: Sequence[str] | None = None,
+        user_names: Sequence[str] | None = None,
     ) -> Self:
         """Validate and pack tables.
 
@@ -68,6 +70,8 @@ class LikelihoodTables(eqx.Module):
             noise: share of answers taken to be uniformly random: every given table L becomes
                 `(1 - noise) L + noise / choices`.
             bucketed: pad to capacities, to share compiled programs (see `StateSpace.layout`).
+            names: the texts of the questions, for messages.
+            user_names: the names of the users, for messages.
 
         Raises:
             InvalidQuestion: a question with fewer than two choices.
@@ -100,7 +104,9 @@ class LikelihoodTables(eqx.Module):
         for (question, user), given in tables.items():
             _check_pair(question, user, len(choices), users)
             count = choices[question]
-            where = f"question {question}, user {user}"
+            shown = f"{question}" if names is None else f"{names[question]!r}"
+            who = f"{user}" if user_names is None else f"{user_names[user]!r}"
+            where = f"question {shown}, user {who}"
             if len(given) != len(sizes):
                 raise InvalidTable(
                     f"{where}: {len(given)} tables for {len(sizes)} dimensions; give one per "
@@ -148,11 +154,11 @@ class LikelihoodTables(eqx.Module):
         """
         questions, users = self.valid.shape
         _check_pair(question, user, questions, users)
-        if not bool(self.valid[question, user]):
+        if not np.asarray(self.valid)[question, user]:
             raise UnknownPair(f"Question {question} cannot be put to user {user}: no tables.")
-        if bool(self.asked[question, user]):
-            raise AlreadyAsked(f"Question {question} was put to user {user} before.")
         asked = np.array(self.asked)
+        if asked[question, user]:
+            raise AlreadyAsked(f"Question {question} was put to user {user} before.")
         asked[question, user] = True
         return eqx.tree_at(lambda t: t.asked, self, jnp.asarray(asked))
 

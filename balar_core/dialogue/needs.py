@@ -291,7 +291,9 @@ class Answered:
     - `unknown=True`: the user does not know; nothing is learned, the pair counts as asked;
     - only `reply`: free text, to be scored (the dialogue then needs `ScoreAnswer`).
 
-    `reply` may hold the user's words beside any of the other three.
+    `reply` may hold the user's words beside any of the other three. An answer belongs to the pair
+    that was asked unless `position` and `user` name another one: whoever happens to learn the
+    answer to a question that is still open can tell it.
     """
 
     kind: ClassVar[str] = "answered"
@@ -299,6 +301,8 @@ class Answered:
     evidence: Row | None = None
     unknown: bool = False
     reply: str = ""
+    position: int | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)
