@@ -88,6 +88,10 @@ def make_console(stream: IO[str], *, plain: bool = False) -> Console:
     )
 
 
+MOST_CELLS = 32
+"""The length of a bar that stands for certainty, where there is room."""
+
+
 class View:
     """Draws the parts of a dialogue on a console.
 
@@ -105,7 +109,8 @@ class View:
 
     def line(self, text: str = "", style: str = "", *, indent: int = 0) -> None:
         """Print one paragraph."""
-        self.console.print(Padding(Text(printable(text, lines=True), style), (0, 0, 0, indent)))
+        words = Text(printable(text, lines=True), style)
+        self.console.print(Padding(words, (0, 0, 0, indent), expand=False) if indent else words)
 
     def problem(self, prompt: str, context: str) -> None:
         """Print what the dialogue is about."""
@@ -149,25 +154,30 @@ class View:
             before: earlier marginals; if given, only dimensions that moved by half a per cent or
                 more are drawn, with the change in per cent points.
         """
-        still = []
-        for name, values in marginals.items():
-            earlier = (before or {}).get(name)
-            if before is not None and earlier is not None and _moved(values, earlier) < 0.005:
-                still.append(name)
-            else:
-                self.bars(name, values, earlier)
+        earlier = before or {}
+        still = [n for n, p in marginals.items() if n in earlier and _moved(p, earlier[n]) < 0.005]
+        blocks = {
+            name: list(_rows(values, earlier.get(name)))
+            for name, values in marginals.items()
+            if name not in still
+        }
+        widest = max((cell_len(r.text) for rows in blocks.values() for r in rows), default=0)
+        for name, rows in blocks.items():
+            self._block(name, rows, widest)
         if still:
             self.line(f"unchanged: {', '.join(still)}", "dim")
 
-    def bars(
-        self, name: str, values: Mapping[str, float], before: Mapping[str, float] | None = None
-    ) -> None:
+    def bars(self, name: str, values: Mapping[str, float]) -> None:
         """Draw a distribution under its name."""
+        rows = list(_rows(values, None))
+        self._block(name, rows, max(cell_len(r.text) for r in rows))
+
+    def _block(self, name: str, rows: "list[_Row]", widest: int) -> None:
+        """Draw the rows of one distribution, bars beginning after `widest` cells."""
         self.line(name)
-        rows = list(_rows(values, before))
         room = max(self.console.width - 2, 20)
-        widest = min(max(cell_len(r.text) for r in rows), room // 2)
-        length = max(min(room - widest - 14, 40), 4)
+        widest = min(widest, room // 2)
+        length = max(min(room - widest - 14, MOST_CELLS), 4)
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=widest, overflow="ellipsis", no_wrap=True)
         table.add_column(width=length, no_wrap=True, overflow="crop")
@@ -178,7 +188,7 @@ class View:
                 Text(row.text, "" if row.single else "dim"),
                 Text(bar(row.probability, length, self.glyphs), "cyan" if row.single else "dim"),
                 percent(row.probability),
-                Text(row.change, "green" if row.change.startswith("+") else "red"),
+                Text(row.change, "red" if row.change.startswith("-") else "green"),
             )
         self.console.print(Padding(table, (0, 0, 0, 2)))
 
@@ -247,18 +257,18 @@ class View:
         """Tell how the dialogue ended and what it found."""
         self.line()
         if outcome is not None:
-            self.line(outcome.words)
-        self.line(f"Asked {asked} of {total} questions: {total - asked} saved.")
+            self.line(outcome.words, "dim")
+        self.line(f"Asked {asked} of {total} questions: {total - asked} saved.", "dim")
         self.line()
-        words = ", ".join(f"{name}: {value}" for name, value in state.items())
-        self.line(f"Most likely ({percent(probability)}): {words}")
-        if answers is not None:
-            self.bars("Answers", answers)
         if answer is not None:
-            self.line()
-            self.line(answer, "bold")
+            self.line(answer, "bold green")
         if text:
             self.line(text)
+        self.line()
+        if answers is not None:
+            self.bars("Answers", answers)
+        words = ", ".join(f"{name}: {value}" for name, value in state.items())
+        self.line(f"Most likely as a whole ({percent(probability)}): {words}")
 
 
 @dataclass(frozen=True)

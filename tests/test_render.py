@@ -115,8 +115,8 @@ def test_only_dimensions_that_moved_are_drawn_after_an_answer() -> None:
     view.beliefs(now, before)
     lines = drawn(view).splitlines()
     assert [line.split() for line in lines if "%" in line] == [
-        ["a", bar(0.9, 40), "90%", "+40"],
-        ["b", bar(0.1, 40), "10%", "-40"],
+        ["a", bar(0.9, 32), "90%", "+40"],
+        ["b", bar(0.1, 32), "10%", "-40"],
     ]
     assert "unchanged: cause" in drawn(view)
 
