@@ -10,7 +10,7 @@ nothing but JAX, NumPy, Equinox and Optax.
 >>> does_light_hurt = [[("unlikely", "likely"), ("likely", "unlikely")], None]
 >>> tables = LikelihoodTables.build(space, [2], {(0, 0): does_light_hurt})
 >>> round(mutual_information(belief, tables).item(), 3)  # nats
-0.182
+0.183
 """
 
 from balar_core._version import __version__

@@ -164,9 +164,9 @@ def dimension_information(
         jnp.einsum("ab,yab->by", pi, k),
     )
     p = jnp.sum(counts, axis=-1, keepdims=True)
-    overall = jnp.einsum("ab,yab->y", pi, k)
-    ratio = divide(counts, p * overall)
-    return jnp.maximum(jnp.sum(p * overall * xlogx(ratio), axis=(1, 2)), 0)
+    independent = p * jnp.einsum("ab,yab->y", pi, k)[None, None, :]
+    ratio = divide(counts, independent)
+    return jnp.maximum(jnp.sum(independent * xlogx(ratio), axis=(1, 2)), 0)
 
 
 class _Prepared(eqx.Module):
@@ -234,10 +234,13 @@ def _factored(
     gb, v = _relative(columns, prepared.column_weights)
     r = u * v
     r = r / jnp.sum(r)
-    ea, eb = jnp.where(r > 0, ga - 1, 0), jnp.where(r > 0, gb - 1, 0)
+    occurs = r[None, :] > 0
+    ea, eb = jnp.where(occurs, ga - 1, 0), jnp.where(occurs, gb - 1, 0)
     # Z' - 1 without cancellation where it is small, Z' itself elsewhere.
-    excess = (ea @ r)[:, None] + (eb @ r)[None, :] + jnp.matmul(r * ea, eb.T, precision=exact)
-    plain = jnp.matmul(r * ga, gb.T, precision=exact)
+    excess = (
+        (ea @ r)[:, None] + (eb @ r)[None, :] + jnp.matmul(r[None, :] * ea, eb.T, precision=exact)
+    )
+    plain = jnp.matmul(r[None, :] * ga, gb.T, precision=exact)
     near = jnp.abs(excess) < 0.5
     z = jnp.where(near, 1 + excess, plain)
     possible = z > 0
@@ -249,7 +252,7 @@ def _factored(
     through, through_log = jnp.split(products, 2, axis=1)
     p = r * jnp.sum(ga * through, axis=0)
     p = p / jnp.sum(p)
-    relative = jnp.sum(r * (xlogx(ga) * through + ga * through_log)) - jnp.sum(pi * log_z)
+    relative = jnp.sum(r[None, :] * (xlogx(ga) * through + ga * through_log)) - jnp.sum(pi * log_z)
     correction = jnp.sum(jnp.where(p > 0, p * jnp.log(divide(p, r, 1.0)), 0))
     return (
         jnp.maximum(relative - correction, 0),
@@ -267,7 +270,7 @@ def _state_likelihood(
     log_k = choice_log_likelihoods(belief.layout, tables, question, user)
     log_z = logsumexp(log_k, axis=0)
     fine = log_z > -jnp.inf
-    return jnp.where(fine, jnp.exp(log_k - jnp.where(fine, log_z, 0)), 0)
+    return jnp.where(fine[None], jnp.exp(log_k - jnp.where(fine, log_z, 0)[None]), 0)
 
 
 def _by_state(
@@ -280,8 +283,8 @@ def _by_state(
     log_k = choice_log_likelihoods(belief.layout, tables, question, user)
     log_z = logsumexp(log_k, axis=0)
     fine = log_z > -jnp.inf
-    log_k = log_k - jnp.where(fine, log_z, 0)
-    k = jnp.where(fine, jnp.exp(log_k), 0)
+    log_k = log_k - jnp.where(fine, log_z, 0)[None]
+    k = jnp.where(fine[None], jnp.exp(log_k), 0)
     p = jnp.einsum("ab,yab->y", pi, k)
     p = p / jnp.sum(p)
     log_p = safe_log(p)[:, None, None]
