@@ -85,7 +85,10 @@ class Keyboard:
                 return None
         self._console.print(PROMPT, end="")
         self._console.file.flush()
-        return self._stream.readline() or None
+        line = self._stream.readline()
+        if not self._console.is_terminal:  # nobody has seen a line break being typed
+            self._console.print()
+        return line or None
 
     def _editable(self) -> bool:
         streams = self._stream is sys.stdin and self._console.file is sys.stdout
