@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from balar_core.dialogue.setup import Setup
+from balar_core.dialogue import Setup
 from balar_core.errors import BalarError
 from balar_core.labels import LabelMap
 from balar_core.space import StateSpace

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from balar_core.dialogue.setup import Settings, Setup
+from balar_core.dialogue import Settings, Setup
 from balar_core.errors import InvalidSetting
 from balar_core.labels import DEFAULT_LABELS, LabelMap, Row, Table
 from balar_core.questions import Question, User
