@@ -20,8 +20,8 @@ from jaxtyping import Array, Bool, Float
 from .belief import Belief
 from .errors import InvalidQuestion, InvalidTable
 from .labels import DEFAULT_LABELS, LabelMap, Table
-from .numerics import log_normalise, logsumexp
-from .space import StateSpace, bucket
+from .numerics import as_array, log_normalise, logsumexp
+from .space import StateSpace, bucket, dimension_capacity
 from .tables import check_possible, group_log_likelihood, table_array
 
 __all__ = ["AnswerTables", "answer_posterior"]
@@ -72,7 +72,7 @@ class AnswerTables(eqx.Module):
             )
         dims, values, width = len(sizes), max(sizes), answers
         if bucketed:
-            dims = 1 if dims == 1 else bucket(dims, 4, 2)
+            dims = dimension_capacity(dims)
             values, width = bucket(values, 4, 2), bucket(answers, 4, 2)
         arrays = [
             None
@@ -88,9 +88,7 @@ class AnswerTables(eqx.Module):
             for j, array in enumerate(arrays):
                 if array is not None:
                     log_tables[j, : sizes[j], :answers] = np.log(array)
-        return cls(
-            jnp.asarray(log_tables, jnp.result_type(float)), jnp.asarray(np.arange(width) < answers)
-        )
+        return cls(as_array(log_tables, float), as_array(np.arange(width) < answers))
 
 
 @partial(jax.jit, static_argnames="per_state")

@@ -12,13 +12,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from .errors import ImpossibleEvidence, InvalidTable, NumericFailure
 from .labels import DEFAULT_LABELS, LabelMap, Row
-from .numerics import log_entropy, log_normalise, logsumexp, safe_log
+from .numerics import as_array, log_entropy, log_normalise, logsumexp, safe_log
 from .space import Dimension, Layout, StateSpace
-from .status import Status, help_text
+from .status import Status, code_name, help_text
 from .tables import LikelihoodTables, group_log_likelihood
 
 __all__ = [
@@ -83,7 +83,7 @@ class Belief(eqx.Module):
                     row, f"the prior of dimension {dimension.name!r}", length=dimension.size
                 )
                 log_priors[j, : dimension.size] = np.log(p)
-        return cls(_product(jnp.asarray(log_priors, jnp.result_type(float)), layout), layout)
+        return cls(_product(as_array(log_priors, float), layout), layout)
 
     @classmethod
     def from_joint(
@@ -104,9 +104,10 @@ class Belief(eqx.Module):
         p = DEFAULT_LABELS.distribution(flat, "the joint prior", length=space.size)
         layout = space.layout(bucketed=bucketed)
         index = np.asarray(layout.row_index)[:, None] + np.asarray(layout.column_index)[None, :]
+        mask = np.asarray(layout.row_mask)[:, None] & np.asarray(layout.column_mask)[None, :]
         with np.errstate(divide="ignore"):
-            log_p = np.where(np.asarray(layout.mask), np.log(p[index]), -np.inf)
-        return cls(jnp.asarray(log_p, jnp.result_type(float)), layout)
+            log_p = np.where(mask, np.log(p[index]), -np.inf)
+        return cls(as_array(log_p, float), layout)
 
 
 class Update(eqx.Module):
@@ -320,8 +321,8 @@ def expand(
     column_source, column_digit = _source(layout.column_digits, sources, position)
     log_joint = _outer(
         belief.log_joint,
-        jnp.asarray(log_prior, belief.log_joint.dtype),
-        layout.mask,
+        as_array(log_prior.astype(belief.log_joint.dtype)),
+        layout,
         row_source,
         column_source,
         row_digit,
@@ -347,14 +348,14 @@ def _source(
     """Where each new row (or column) comes from, and its digit in the new dimension."""
     table = np.maximum(np.asarray(digits), 0)
     source = table[:, : len(strides)] @ strides
-    return jnp.asarray(source.astype(np.int32)), jnp.asarray(table[:, new])
+    return as_array(source.astype(np.int32)), as_array(table[:, new])
 
 
 @jax.jit
 def _outer(
     log_joint: Float[Array, "rows columns"],
     log_prior: Float[Array, " values"],
-    mask: Bool[Array, "new_rows new_columns"],
+    layout: Layout,
     row_source: Int[Array, " new_rows"],
     column_source: Int[Array, " new_columns"],
     row_digit: Int[Array, " new_rows"],
@@ -362,7 +363,7 @@ def _outer(
 ) -> Float[Array, "new_rows new_columns"]:
     old = log_joint.ravel()[row_source[:, None] + column_source[None, :]]
     fresh = log_prior[jnp.maximum(row_digit[:, None], column_digit[None, :])]
-    return jnp.where(mask, old + fresh, -jnp.inf)
+    return jnp.where(layout.mask, old + fresh, -jnp.inf)
 
 
 @jax.jit
@@ -386,9 +387,10 @@ def raise_for_status(status: Status, what: str) -> None:
         ImpossibleEvidence: `Status.impossible_evidence` or `Status.impossible_state`.
         NumericFailure: `Status.not_a_number`.
     """
-    if bool(status == Status.ok):
+    name = code_name(status)
+    if name == "ok":
         return
     text = f"{what}: {help_text(status)}"
-    if bool(status == Status.not_a_number):
+    if name == "not_a_number":
         raise NumericFailure(text)
     raise ImpossibleEvidence(text)

@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 from .answers import AnswerTables, answer_posterior
 from .belief import Belief, MapState, entropy, map_state, marginals
 from .information import Scores, score
-from .numerics import argmax, xlogx
+from .numerics import argmax, as_array, xlogx
 from .status import Action, Status
 from .tables import LikelihoodTables
 
@@ -37,11 +37,10 @@ class Rule(eqx.Module):
         expand_multiplier: ArrayLike = 1.0,
         min_information: ArrayLike = 1e-3,
     ) -> None:
-        dtype = jnp.result_type(float)
-        self.alpha = jnp.asarray(alpha, dtype)
-        self.beta = jnp.asarray(beta, dtype)
-        self.expand_multiplier = jnp.asarray(expand_multiplier, dtype)
-        self.min_information = jnp.asarray(min_information, dtype)
+        self.alpha = as_array(alpha, float)
+        self.beta = as_array(beta, float)
+        self.expand_multiplier = as_array(expand_multiplier, float)
+        self.min_information = as_array(min_information, float)
 
 
 class Decision(eqx.Module):
@@ -91,7 +90,7 @@ def target_entropy(
     >>> target_entropy(0.0, math.log(5)).item(), target_entropy(0.3, -math.inf).item()
     (0.0, 0.0)
     """
-    alpha = jnp.asarray(alpha, dtype=jnp.result_type(float))
+    alpha = as_array(alpha, float)
     log_others = jnp.asarray(log_others, dtype=alpha.dtype)
     spread = jnp.where(alpha > 0, alpha * jnp.where(alpha > 0, log_others, 0), 0)
     h = -xlogx(1 - alpha) - xlogx(alpha) + spread

@@ -11,10 +11,12 @@ Conventions
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 __all__ = [
     "argmax",
+    "as_array",
     "divide",
     "entropy",
     "log_entropy",
@@ -23,6 +25,20 @@ __all__ = [
     "safe_log",
     "xlogx",
 ]
+
+
+def as_array(x: ArrayLike, dtype: type | None = None) -> Array:
+    """Put `x` on the default device; nothing is compiled for it.
+
+    Args:
+        x: anything NumPy takes, or a JAX array (traced or not).
+        dtype: `float` means the default float type (float64 if the user enables it); None keeps
+            the type.
+    """
+    kind = np.dtype(jnp.result_type(float)) if dtype is float else dtype
+    if isinstance(x, jax.Array):
+        return x if kind is None else x.astype(kind)
+    return jax.device_put(np.asarray(x, kind))
 
 
 def safe_log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

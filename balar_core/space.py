@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from .errors import InvalidDimension, StateSpaceTooLarge
+from .numerics import as_array
 from .text import check_distinct, check_text
 
 __all__ = ["Dimension", "Layout", "StateSpace", "bucket"]
@@ -253,12 +254,11 @@ def flat_index(digits: Sequence[int], sizes: Sequence[int]) -> int:
     return index
 
 
-def split_dimensions(sizes: Sequence[int], *, bucketed: bool = False) -> tuple[bool, ...]:
+def split_dimensions(sizes: Sequence[int]) -> tuple[bool, ...]:
     """Divide the dimensions into a row group (True) and a column group (False).
 
-    The padded area of the array is made as small as possible, then its sides as equal as possible.
-    All reachable products are tried; there are few, since groups of equal product are
-    interchangeable.
+    The sides are made as equal as possible. All reachable products are tried; there are few, since
+    groups of equal product are interchangeable.
 
     >>> split_dimensions((2, 8, 4))
     (True, False, True)
@@ -272,31 +272,40 @@ def split_dimensions(sizes: Sequence[int], *, bucketed: bool = False) -> tuple[b
             step.setdefault(product, (*chosen, False))
         reachable = step
 
-    def rank(rows: int) -> tuple[int, int, int]:
-        columns = total // rows
-        a, b = (_side(rows), _side(columns)) if bucketed else (rows, columns)
-        return a * b, abs(a - b), -rows
-
-    return reachable[min(reachable, key=rank)]
+    rows = min(reachable, key=lambda rows: (max(rows, total // rows), -rows))
+    return reachable[rows]
 
 
-def _side(n: int) -> int:
-    """The capacity of one side of a bucketed layout: a power of two, 16 or more (1 stays 1)."""
-    return 1 if n == 1 else bucket(n, 16, 2)
+def _sides(rows: int, columns: int) -> tuple[int, int]:
+    """The capacities of a bucketed layout: powers of two from 16 (1 stays 1).
+
+    Sides that differ by no more than a factor of two are made equal, so that a growing space
+    meets one shape for every fourfold growth.
+    """
+    a, b = (1 if n == 1 else bucket(n, 16, 2) for n in (rows, columns))
+    return (max(a, b),) * 2 if min(a, b) > 1 and max(a, b) <= 2 * min(a, b) else (a, b)
+
+
+def dimension_capacity(count: int) -> int:
+    """The capacity of the axis of dimensions: 1, 8, 16, 32, ..."""
+    return 1 if count == 1 else bucket(count, 8, 2)
 
 
 def make_layout(sizes: Sequence[int], *, bucketed: bool = False) -> Layout:
     """Build the index arrays of a space with the given sizes (see `StateSpace.layout`)."""
-    chosen = np.array(split_dimensions(sizes, bucketed=bucketed), dtype=bool)
+    chosen = np.array(split_dimensions(sizes), dtype=bool)
     count, widest = len(sizes), max(sizes)
-    dims = (1 if count == 1 else bucket(count, 4, 2)) if bucketed else count
+    dims = dimension_capacity(count) if bucketed else count
     values = bucket(widest, 4, 2) if bucketed else widest
     strides = np.array([math.prod(sizes[j + 1 :]) for j in range(count)], dtype=np.int64)
 
-    def side(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows = math.prod(size for size, row in zip(sizes, chosen, strict=True) if row)
+    columns = math.prod(sizes) // rows
+    capacities = _sides(rows, columns) if bucketed else (rows, columns)
+
+    def side(group: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         members = np.flatnonzero(group)
         size = math.prod(sizes[j] for j in members)
-        capacity = _side(size) if bucketed else size
         digits = np.full((capacity, dims), -1, dtype=np.int32)
         index = np.zeros(capacity, dtype=np.int64)
         if len(members):
@@ -305,19 +314,19 @@ def make_layout(sizes: Sequence[int], *, bucketed: bool = False) -> Layout:
             index[:size] = radix @ strides[members]
         return digits, np.arange(capacity) < size, index.astype(np.int32)
 
-    row_digits, row_mask, row_index = side(chosen)
-    column_digits, column_mask, column_index = side(~chosen)
+    row_digits, row_mask, row_index = side(chosen, capacities[0])
+    column_digits, column_mask, column_index = side(~chosen, capacities[1])
     value_mask = np.zeros((dims, values), dtype=bool)
     for j, size in enumerate(sizes):
         value_mask[j, :size] = True
     return Layout(
-        row_digits=jnp.asarray(row_digits),
-        column_digits=jnp.asarray(column_digits),
-        row_mask=jnp.asarray(row_mask),
-        column_mask=jnp.asarray(column_mask),
-        row_index=jnp.asarray(row_index),
-        column_index=jnp.asarray(column_index),
-        value_mask=jnp.asarray(value_mask),
+        row_digits=as_array(row_digits),
+        column_digits=as_array(column_digits),
+        row_mask=as_array(row_mask),
+        column_mask=as_array(column_mask),
+        row_index=as_array(row_index),
+        column_index=as_array(column_index),
+        value_mask=as_array(value_mask),
     )
 
 

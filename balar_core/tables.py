@@ -20,7 +20,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .errors import AlreadyAsked, InvalidQuestion, InvalidSetting, InvalidTable, UnknownPair
 from .labels import DEFAULT_LABELS, LabelMap, Table
-from .space import StateSpace, bucket
+from .numerics import as_array
+from .space import StateSpace, bucket, dimension_capacity
 
 __all__ = ["LikelihoodTables", "check_possible", "group_log_likelihood", "table_array"]
 
@@ -95,7 +96,7 @@ class LikelihoodTables(eqx.Module):
         if bucketed:
             questions = bucket(questions, 16)
             users_capacity = bucket(users, 1, 2)
-            dims = 1 if dims == 1 else bucket(dims, 4, 2)
+            dims = dimension_capacity(dims)
             values, widest = bucket(values, 4, 2), bucket(widest, 4, 2)
         else:
             users_capacity = users
@@ -134,10 +135,10 @@ class LikelihoodTables(eqx.Module):
         for question, count in enumerate(choices):
             choice_mask[question, :count] = True
         return cls(
-            log_tables=jnp.asarray(log_tables, dtype=jnp.result_type(float)),
-            choice_mask=jnp.asarray(choice_mask),
-            valid=jnp.asarray(valid),
-            asked=jnp.asarray(was_asked),
+            log_tables=as_array(log_tables, float),
+            choice_mask=as_array(choice_mask),
+            valid=as_array(valid),
+            asked=as_array(was_asked),
         )
 
     @property
@@ -160,7 +161,7 @@ class LikelihoodTables(eqx.Module):
         if asked[question, user]:
             raise AlreadyAsked(f"Question {question} was put to user {user} before.")
         asked[question, user] = True
-        return eqx.tree_at(lambda t: t.asked, self, jnp.asarray(asked))
+        return eqx.tree_at(lambda t: t.asked, self, as_array(asked))
 
 
 def table_array(

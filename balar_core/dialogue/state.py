@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..answers import AnswerTables
@@ -21,6 +20,7 @@ from ..belief import Belief, expand, raise_for_status, update
 from ..decision import Rule, Turn, turn
 from ..errors import AlreadyAsked, InvalidSetting, UnknownPair
 from ..labels import Row, evidence_weights
+from ..numerics import as_array
 from ..questions import Question
 from ..space import Dimension, StateSpace
 from ..status import Action, code_name, help_text
@@ -274,7 +274,7 @@ def learn(setup: Setup, state: State, pair: Pair, weights: np.ndarray, reply: st
     padded = np.zeros(state.packed.choice_mask.shape[1])
     padded[: len(weights)] = weights
     result = update(
-        state.belief, state.packed, q, u, jnp.asarray(padded, state.belief.log_joint.dtype)
+        state.belief, state.packed, q, u, as_array(padded.astype(state.belief.log_joint.dtype))
     )
     said = reply or ", ".join(
         choice for choice, weight in zip(question.choices, weights, strict=True) if weight > 0
