@@ -85,7 +85,7 @@ class Document:
         return self.marks[keys]
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     """The text of a file in UTF-8, with or without a byte order mark.
 
     Raises:
@@ -94,11 +94,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(max_bytes + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(name, _reason(error)) from None
-    if len(content) > MAX_BYTES:
-        raise _unreadable(name, f"The file is larger than {MAX_BYTES >> 20} MiB.")
+    if len(content) > max_bytes:
+        raise _unreadable(name, f"The file is larger than {max_bytes >> 20} MiB.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
