@@ -206,8 +206,7 @@ class HumanOracle:
 
     def _help(self) -> None:
         self._view.line(HELP)
-        for word, command in self._commands.items():
-            self._view.line(f"{word:<10} {command.summary}", indent=2)
+        self._view.pairs((word, command.summary) for word, command in self._commands.items())
 
 
 def _weights(positions: tuple[int, ...], question: Question) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ in them is taken for markup. Uncertainty is told in nats, probabilities in per c
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -90,6 +90,10 @@ def make_console(stream: IO[str], *, plain: bool = False) -> Console:
 
 MOST_CELLS = 32
 """The length of a bar that stands for certainty, where there is room."""
+FEWEST_CELLS = 4
+"""Shorter bars are left out."""
+INDENT, GAP, NUMBER = 2, 2, 4
+"""Cells before a table, between its columns, and for a number in per cent."""
 
 
 class View:
@@ -107,10 +111,9 @@ class View:
 
     # --- words -----------------------------------------------------------------------------------
 
-    def line(self, text: str = "", style: str = "", *, indent: int = 0) -> None:
+    def line(self, text: str = "", style: str = "") -> None:
         """Print one paragraph."""
-        words = Text(printable(text, lines=True), style)
-        self.console.print(Padding(words, (0, 0, 0, indent), expand=False) if indent else words)
+        self.console.print(Text(printable(text, lines=True), style))
 
     def problem(self, prompt: str, context: str) -> None:
         """Print what the dialogue is about."""
@@ -133,12 +136,19 @@ class View:
         self.line(question.text, "bold")
         if question.note:
             self.line(question.note, "dim")
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(justify="right", no_wrap=True, style="cyan")
+        self.pairs(zip(choice_labels(question), question.choices, strict=True))
+
+    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Print short words, each with the text that belongs to it."""
+        table = Table.grid(padding=(0, GAP, 0, 0))
+        table.add_column(no_wrap=True, style="cyan")
         table.add_column(overflow="fold")
-        for label, choice in zip(choice_labels(question), question.choices, strict=True):
-            table.add_row(label, Text(printable(choice)))
-        self.console.print(Padding(table, (0, 0, 0, 2)))
+        for word, text in rows:
+            table.add_row(word, Text(printable(text)))
+        self._indented(table)
+
+    def _indented(self, table: Table) -> None:
+        self.console.print(Padding(table, (0, 0, 0, INDENT), expand=False))
 
     # --- bars ------------------------------------------------------------------------------------
 
@@ -174,23 +184,24 @@ class View:
 
     def _block(self, name: str, rows: "list[_Row]", widest: int) -> None:
         """Draw the rows of one distribution, bars beginning after `widest` cells."""
-        self.line(name)
-        room = max(self.console.width - 2, 20)
-        widest = min(widest, room // 2)
-        length = max(min(room - widest - 14, MOST_CELLS), 4)
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=widest, overflow="ellipsis", no_wrap=True)
-        table.add_column(width=length, no_wrap=True, overflow="crop")
-        table.add_column(width=4, justify="right", no_wrap=True)
-        table.add_column(width=4, justify="right", no_wrap=True)
+        room = self.console.width - INDENT - 2 * (NUMBER + GAP)
+        length = min(room - min(widest, room // 2) - GAP, MOST_CELLS)
+        drawn = length >= FEWEST_CELLS
+        table = Table.grid(padding=(0, GAP, 0, 0))
+        table.add_column(width=min(widest, room // 2 if drawn else room), overflow="fold")
+        if drawn:
+            table.add_column(width=length, no_wrap=True, overflow="crop")
+        table.add_column(width=NUMBER, justify="right", no_wrap=True)
+        table.add_column(width=NUMBER, justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(
-                Text(row.text, "" if row.single else "dim"),
-                Text(bar(row.probability, length, self.glyphs), "cyan" if row.single else "dim"),
-                percent(row.probability),
-                Text(row.change, "red" if row.change.startswith("-") else "green"),
-            )
-        self.console.print(Padding(table, (0, 0, 0, 2)))
+            cells = [Text(row.text, "" if row.single else "dim"), Text(percent(row.probability))]
+            if drawn:
+                fill = bar(row.probability, length, self.glyphs)
+                cells.insert(1, Text(fill, "cyan" if row.single else "dim"))
+            style = "red" if row.change.startswith("-") else "green"
+            table.add_row(*cells, Text(row.change, style))
+        self.line(name)
+        self._indented(table)
 
     # --- why and what else -----------------------------------------------------------------------
 
@@ -219,9 +230,8 @@ class View:
     def ranking(self, explanation: "Explanation", *, users: bool) -> None:
         """Draw every question with what it would tell (nats) and whether it is still open."""
         most = max((c.information for c in explanation.candidates if c.state == "open"), default=0)
-        room = self.console.width
-        length = 10 if room >= 60 else 0
-        table = Table.grid(padding=(0, 2, 0, 0))
+        length = 10 if self.console.width >= 60 else 0
+        table = Table.grid(padding=(0, GAP, 0, 0))
         table.add_column(justify="right", width=5, no_wrap=True)
         table.add_column(width=length, no_wrap=True)
         table.add_column(width=7, no_wrap=True)
@@ -238,7 +248,7 @@ class View:
                 style="" if candidate.state == "open" else "dim",
             )
         self.line("Nats that each question is expected to tell:")
-        self.console.print(Padding(table, (0, 0, 0, 2)))
+        self._indented(table)
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -100,8 +100,8 @@ def test_command_runs_and_the_question_is_put_again() -> None:
 def test_help_lists_every_command() -> None:
     view = make_view()
     ask(typed("help\n1\n", view), view, why=Command("reasons for asking", lambda: None))
-    assert "why        reasons for asking" in shown(view)
-    assert "help       this help" in shown(view)
+    assert "why   reasons for asking" in shown(view)
+    assert "help  this help" in shown(view)
 
 
 def test_command_can_leave_the_question() -> None:

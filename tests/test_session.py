@@ -184,6 +184,44 @@ def test_written_answer_that_is_impossible_is_an_error() -> None:
     assert len(session.dialogue.asked) == 1
 
 
+def test_new_distinction_is_announced() -> None:
+    problem = parse(
+        PLANT
+        + """
+expansions:
+  - name: season
+    values: [summer, winter]
+    prior: [0.5, 0.5]
+    questions:
+      - {text: "Is it heated?", choices: [yes, no],
+         given: {season: {summer: [0.1, 0.9], winter: [0.9, 0.1]}}}
+""",
+        "plant.yaml",
+    )
+    view = make_view()
+    session = typed(problem, "2\n2\n2\n2\n", view)
+    session.run()
+    assert "I needed a new distinction: season (summer, winter)." in shown(view)
+    assert "season" in session.dialogue.marginals()
+
+
+def test_user_who_is_asked_is_named_where_there_are_several() -> None:
+    problem = parse(PLANT + "users: [Ann, Bo]\n", "plant.yaml")
+    view = make_view()
+    typed(problem, "1\nquestions\nstop\n", view).run()
+    assert "Question 1 of at most 4 for Ann" in shown(view)
+    assert "How is the soil? (Bo)" in shown(view)
+
+
+def test_texts_of_a_problem_cannot_command_the_terminal() -> None:
+    text = PLANT.replace("How is the soil?", r'"How\e[2J [red]is[/] the soil?"')
+    text = text.replace("[dry, wet]", r'["dry\a", "\x9bwet"]')
+    view = make_view()
+    typed(parse(text, "plant.yaml"), "why\nquestions\n1\nstop\n", view).run()
+    assert r"How\x1b[2J [red]is[/] the soil?" in shown(view)
+    assert not set(shown(view)) & set("\x1b\x07\x9b")
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 

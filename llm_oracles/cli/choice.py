@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ProblemChoice", "problem_options"]
 
 TABLES = (".csv", ".tsv")
+NOISE, SMOOTHING, ROWS = 0.01, 1.0, ("objects", "samples")
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class ProblemChoice:
     target: str | None = None
     header: bool = True
     ignore: tuple[str, ...] = ()
-    noise: float | None = None
-    smoothing: float | None = None
-    rows: str | None = None
+    noise: float = NOISE
+    smoothing: float = SMOOTHING
+    rows: str = ROWS[0]
 
     @property
     def is_table(self) -> bool:
@@ -69,8 +70,7 @@ class ProblemChoice:
         table = load_table(
             Path(self.name), target=self.target, header=self.header, ignore=self.ignore
         )
-        given = {"noise": self.noise, "smoothing": self.smoothing, "rows": self.rows}
-        return table.to_problem(**{k: v for k, v in given.items() if v is not None})
+        return table.to_problem(noise=self.noise, smoothing=self.smoothing, rows=self.rows)
 
     @property
     def origin(self) -> str:
@@ -81,9 +81,8 @@ class ProblemChoice:
         words += [f"--target={self.target}"] if self.target is not None else []
         words += [] if self.header else ["--no-header"]
         words += [f"--ignore={column}" for column in self.ignore]
-        for option in ("noise", "smoothing", "rows"):
-            value = getattr(self, option)
-            words += [f"--{option}={value}"] if value is not None else []
+        if self.is_table:
+            words += [f"--{name}={getattr(self, name)}" for name in ("noise", "smoothing", "rows")]
         return shlex.join(words)
 
     @classmethod
@@ -118,9 +117,9 @@ def problem_options(command: Callable[..., Any]) -> Callable[..., Any]:
         target: str | None,
         no_header: bool,
         ignore: tuple[str, ...],
-        noise: float | None,
-        smoothing: float | None,
-        rows: str | None,
+        noise: float,
+        smoothing: float,
+        rows: str,
         **others: Any,
     ) -> Any:
         choice = ProblemChoice(problem or "", target, not no_header, ignore, noise, smoothing, rows)
@@ -141,14 +140,28 @@ _OPTIONS = (
     ),
     click.option("--no-header", is_flag=True, help="Table: the first line names no columns."),
     click.option("--ignore", metavar="COLUMN", multiple=True, help="Table: leave out a column."),
-    click.option("--noise", type=float, metavar="P", help="Table: share of wrong answers."),
     click.option(
-        "--smoothing", type=float, metavar="W", help="Table: weight of what was never seen."
+        "--noise",
+        type=float,
+        metavar="P",
+        default=NOISE,
+        show_default=True,
+        help="Table: share of random answers.",
+    ),
+    click.option(
+        "--smoothing",
+        type=float,
+        metavar="W",
+        default=SMOOTHING,
+        show_default=True,
+        help="Table of samples: what is added to the counts.",
     ),
     click.option(
         "--rows",
-        type=click.Choice(["objects", "samples"]),
-        help="Table: every row is an object of its own, or a sample of its target.",
+        type=click.Choice(ROWS),
+        default=ROWS[0],
+        show_default=True,
+        help="Table: each row is an object of its own, or a sample of its target.",
     ),
 )
 

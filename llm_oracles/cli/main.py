@@ -65,9 +65,10 @@ def _tell(error: Exception) -> None:
 def _exit_code(error: Exception) -> int:
     from balar_core.errors import CorruptDialogue, InvalidInput
 
+    from ..history import ChangedProblem
     from ..problem import ProblemError, UnknownProblem
 
-    unusable = (InvalidInput, CorruptDialogue, ProblemError, UnknownProblem)
+    unusable = (InvalidInput, CorruptDialogue, ChangedProblem, ProblemError, UnknownProblem)
     return UNUSABLE if isinstance(error, unusable) else FAILED
 
 

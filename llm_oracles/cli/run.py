@@ -50,7 +50,7 @@ printf '1\\n2\\nno\\n' | balar run headache --json
 )
 @click.option(
     "--resume",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="Go on with the dialogue in FILE, and keep it there.",
 )
