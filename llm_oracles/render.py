@@ -88,6 +88,8 @@ def make_console(stream: IO[str], *, plain: bool = False) -> Console:
     )
 
 
+MOST_NOTES = 5
+"""Most notes of a problem that are shown."""
 MOST_CELLS = 32
 """The length of a bar that stands for certainty, where there is room."""
 FEWEST_CELLS = 4
@@ -115,11 +117,15 @@ class View:
         """Print one paragraph."""
         self.console.print(Text(printable(text, lines=True), style))
 
-    def problem(self, prompt: str, context: str) -> None:
-        """Print what the dialogue is about."""
+    def problem(self, prompt: str, context: str, notes: Sequence[str] = ()) -> None:
+        """Print what the dialogue is about, and what its author wants to be known."""
         self.line(prompt.strip(), "bold")
         if context.strip():
             self.line(context.strip(), "dim")
+        for note in notes[:MOST_NOTES]:
+            self.line(note.strip(), "italic")
+        if len(notes) > MOST_NOTES:
+            self.line(f"({len(notes) - MOST_NOTES} more notes)", "dim")
 
     def progress(
         self, number: int, most: int, user: str | None, entropy: float, target: float
@@ -192,14 +198,17 @@ class View:
         if drawn:
             table.add_column(width=length, no_wrap=True, overflow="crop")
         table.add_column(width=NUMBER, justify="right", no_wrap=True)
-        table.add_column(width=NUMBER, justify="right", no_wrap=True)
+        changed = any(row.change for row in rows)
+        if changed:
+            table.add_column(width=NUMBER, justify="right", no_wrap=True)
         for row in rows:
             cells = [Text(row.text, "" if row.single else "dim"), Text(percent(row.probability))]
             if drawn:
                 fill = bar(row.probability, length, self.glyphs)
                 cells.insert(1, Text(fill, "cyan" if row.single else "dim"))
-            style = "red" if row.change.startswith("-") else "green"
-            table.add_row(*cells, Text(row.change, style))
+            if changed:
+                cells.append(Text(row.change, "red" if row.change.startswith("-") else "green"))
+            table.add_row(*cells)
         self.line(name)
         self._indented(table)
 

@@ -108,7 +108,8 @@ class Session:
     # --- between the questions -------------------------------------------------------------------
 
     def _greet(self) -> None:
-        self._view.problem(self.dialogue.setup.prompt, self.dialogue.setup.context)
+        setup = self.dialogue.setup
+        self._view.problem(setup.prompt, setup.context, self._problem.notes)
         if self._source.patient and not self.dialogue.finished:
             self._view.line('Answer with a number; ? if you do not know; "help" for more.', "dim")
 
@@ -148,7 +149,7 @@ class Session:
             return
         self._view.beliefs(after.marginals(), before.marginals())
         answers = after.answer_posterior()
-        if answers is not None:
+        if answers is not None and after.setup.target is None:
             best = max(answers, key=answers.__getitem__)
             self._view.line(f"best answer so far: {best} ({percent(answers[best])})", "dim")
         settled = _settled(after) - _settled(before)

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import pty
 import re
 import select
 import signal
@@ -15,6 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+if sys.platform == "win32":
+    pytest.skip("needs the pseudo-terminals of POSIX", allow_module_level=True)
+import pty
 
 from llm_oracles.cli import main
 from llm_oracles.store import read_dialogue

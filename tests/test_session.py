@@ -104,6 +104,13 @@ def test_session_ends_with_the_answer_and_says_how_it_got_there(plant: Problem) 
     assert "Most likely as a whole" in text
 
 
+def test_notes_of_the_author_are_shown_first_and_many_are_counted() -> None:
+    notes = ", ".join(f"note {k}" for k in range(8))
+    problem, view = parse(PLANT + f"notes: [{notes}]\n", "plant.yaml"), make_view()
+    typed(problem, "stop\n", view).run()
+    assert shown(view).splitlines()[1:7] == [*(f"note {k}" for k in range(5)), "(3 more notes)"]
+
+
 def test_belief_is_drawn_only_if_wanted(plant: Problem) -> None:
     view, quiet = make_view(), make_view()
     typed(plant, "dry\nno\nno\nno\n", view).run()

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -131,7 +132,7 @@ def _resume(path: Path, problem: ProblemChoice | None) -> "tuple[Problem, Dialog
 
 
 def _interactive(answers: Path | None) -> bool:
-    return answers is None and sys.stdin.isatty()
+    return answers is None and sys.stdin is not None and sys.stdin.isatty()
 
 
 def _view(*, as_json: bool, quiet: bool, plain: bool) -> "View":
@@ -152,9 +153,10 @@ def _source(answers: Path | None, found: "Problem", view: "View") -> "Source":
         if isinstance(source, AnswerSheet):
             source.check(question.text for question in found.all_questions)
         return source
-    if sys.stdin.isatty():
+    if _interactive(answers):
         return Keyboard(sys.stdin, view.console)
-    return AnswerLines(sys.stdin.buffer, "standard input")
+    piped = BytesIO() if sys.stdin is None else sys.stdin.buffer
+    return AnswerLines(piped, "standard input")
 
 
 def _session(
