@@ -314,8 +314,8 @@ def _check_zeros(problem: Problem) -> Iterator[Found]:
         yield from _attempt(keys, lambda: check_possible(space, tables, "Together"))
 
     for keys, question in _questions(problem):
-        yield from check(keys, question.given)
+        yield from check((*keys, "given"), question.given)
         for user in question.given_for:
             yield from check((*keys, "given_for", user), question.tables_for(user))
     if problem.answers is not None and problem.answers.given:
-        yield from check(("answers",), problem.answers.given)
+        yield from check(("answers", "given"), problem.answers.given)

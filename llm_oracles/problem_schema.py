@@ -44,7 +44,7 @@ def _cell(cell: object) -> str | float:
             return float(cell)
         except ValueError:
             return cell
-    raise PydanticCustomError("cell", "an entry is a label or a number, not {it}", {"it": cell})
+    raise PydanticCustomError("cell", "an entry is a label or a number, not {it}", {"it": repr(cell)})
 
 
 def _row(data: object) -> Row:
