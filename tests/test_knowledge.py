@@ -1,6 +1,7 @@
 """Tables of objects: reading, making questions of columns, guessing objects."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -368,3 +369,20 @@ def test_the_benchmark_shows_that_the_most_telling_order_asks_least(zoo: Knowled
     }
     assert len(means) == 3
     assert means["most telling first"] < min(means["order of the columns"], means["random "])
+
+
+# --- the reference page ------------------------------------------------------------------------
+
+
+def test_the_program_of_the_reference_page_prints_what_the_page_says(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "knowledge.md"
+    found = re.findall(
+        r"<!-- (\w+) -->\n```\w+\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    blocks = dict(found)
+    write(tmp_path, blocks["table"])
+    done = subprocess.run(
+        [sys.executable, "-c", blocks["program"]], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == blocks["output"]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from balar_core.dialogue import (
     Need,
     ProposeQuestions,
     Reply,
+    Settings,
 )
 from llm_oracles.oracle import run
 from llm_oracles.problem import (
@@ -32,6 +34,7 @@ from llm_oracles.problem import (
     parse,
 )
 from llm_oracles.problem_oracle import NotInProblem, ProblemOracle
+from llm_oracles.problem_schema import parse_setting
 
 COIN = """\
 name: coin
@@ -487,3 +490,54 @@ def test_a_problem_is_a_frozen_value() -> None:
     assert isinstance(problem, Problem)
     with pytest.raises(ValueError, match="frozen"):
         problem.name = "other"
+
+
+# --- the reference page -----------------------------------------------------------------------
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "problems.md"
+
+
+def blocks(mark: str = "") -> list[str]:
+    """The YAML on the reference page; only what follows a mark, if one is given."""
+    text = PAGE.read_text(encoding="utf-8")
+    pattern = (rf"<!-- {mark} -->\n" if mark else "") + r"```yaml\n(.*?)```"
+    return re.findall(pattern, text, re.DOTALL)
+
+
+def test_the_example_of_the_reference_page_runs() -> None:
+    (example,) = blocks("example")
+    problem = parse(example, "lost-key.yaml")
+    user = Chooser(coat="yes", hand="on coming home", hole="no")
+    dialogue = run(Dialogue.start(problem.setup()), ProblemOracle(problem, user))
+    assert dialogue.conclusion is not None
+    assert dialogue.conclusion.answer in problem.dimensions[0].value_names
+    assert 1 <= len(dialogue.asked) <= 4
+
+
+def test_the_answers_of_the_reference_page_fit_its_example() -> None:
+    example, answers = blocks()
+    problem = parse(changed("target: place\n", answers, example))
+    dialogue = run(Dialogue.start(problem.setup()), ProblemOracle(problem, Chooser()))
+    posterior = dialogue.answer_posterior()
+    assert posterior is not None
+    assert set(posterior) == {"search the coat", "ask Kim"}
+
+
+def test_the_reference_page_shows_mistakes_as_they_are_printed() -> None:
+    (example,) = blocks("example")
+    row = "[likely, neutral, unlikely]"
+    wrong = changed("target: place", "target: plaec", example)
+    wrong = changed(f"prior: {row}", f"prior: {row.replace('neutral', 'nuetral')}", wrong)
+    shown = re.findall(r"^lost-key\.yaml:.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert mistakes(wrong, "lost-key.yaml") == shown
+
+
+def test_the_reference_page_gives_the_settings_and_their_defaults() -> None:
+    section = PAGE.read_text(encoding="utf-8").split("### Settings")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `?([\w.]+)`? \|", section, re.MULTILINE)
+    defaults = Settings()
+    assert {name for name, _ in rows} == {f.name for f in fields(Settings)} - set(
+        load_packaged("headache").held
+    ) - {"labels"}
+    for name, default in rows:
+        assert parse_setting(name, default) == getattr(defaults, name)
