@@ -22,7 +22,7 @@ from balar_core.dialogue import Answered, Ask, Need, Reply
 from balar_core.errors import InvalidInput, InvalidSetting
 from balar_core.text import canonical
 
-from .attributes import Attribute, Useless, make_attribute
+from .attributes import Attribute, make_attribute
 from .problem import Problem, make_problem
 from .problem_checks import suggestion
 from .problem_file import Mistake, ProblemError
@@ -47,6 +47,14 @@ class KnowledgeTable:
     names: tuple[str, ...]
     columns: Mapping[str, tuple[str, ...]]
     source: str = "table"
+
+    def __post_init__(self) -> None:
+        for name, cells in self.columns.items():
+            if len(cells) != len(self.names):
+                raise InvalidInput(
+                    f"Column {name!r} has {len(cells)} cells for {len(self.names)} names; give one "
+                    "cell per name."
+                )
 
     def to_problem(
         self,
@@ -81,7 +89,7 @@ class KnowledgeTable:
         Raises:
             InvalidSetting: an argument out of range.
             InvalidInput: a question for a column that is not there.
-            ProblemError: nothing can be asked, or fewer than two objects.
+            ProblemError: nothing can be asked, fewer than two objects, or names that clash.
         """
         _check_arguments(smoothing, rows, prior, max_choices, bins)
         texts = dict(questions or {})
@@ -89,15 +97,7 @@ class KnowledgeTable:
             if column not in self.columns:
                 hint = suggestion(column, self.columns, "columns")
                 raise InvalidInput(f"There is a question for the column {column!r}. {hint}")
-        made = [
-            make_attribute(name, cells, max_choices=max_choices, bins=bins)
-            for name, cells in self.columns.items()
-        ]
-        attributes = [attribute for attribute in made if isinstance(attribute, Attribute)]
-        if not attributes:
-            why = " ".join(useless.note for useless in made if isinstance(useless, Useless))
-            message = f"No column is left that could be asked about. {why}"
-            raise ProblemError(self.source, [Mistake(1, 1, "", message)])
+        attributes, remarks = self._attributes(max_choices, bins)
         groups, notes = self._groups(rows)
         share = smoothing if rows == "samples" else 0.0
         counts = [len(members) for members in groups.values()]
@@ -106,7 +106,7 @@ class KnowledgeTable:
             {
                 "name": Path(self.source).stem,
                 "prompt": prompt or f"Which {self.target} is it?",
-                "notes": [*notes, *(item.note for item in made if item.note)],
+                "notes": [*notes, *remarks],
                 "dimensions": [
                     {
                         "name": self.target,
@@ -134,6 +134,19 @@ class KnowledgeTable:
             self.source,
         )
 
+    def _attributes(self, max_choices: int, bins: int) -> tuple[list[Attribute], list[str]]:
+        """The columns that can be asked about; and remarks on these and the others."""
+        made = [
+            make_attribute(name, cells, max_choices=max_choices, bins=bins)
+            for name, cells in self.columns.items()
+        ]
+        attributes = [attribute for attribute in made if isinstance(attribute, Attribute)]
+        remarks = [item.note for item in made if item.note]
+        if not attributes:
+            message = f"No column is left that could be asked about. {' '.join(remarks)}"
+            raise ProblemError(self.source, [Mistake(1, 1, "", message.rstrip())])
+        return attributes, remarks
+
     def _groups(self, rows: str) -> tuple[dict[str, list[int]], list[str]]:
         """Hypothesis -> its rows, in the order of the table; and remarks on its name."""
         groups: dict[str, list[int]] = {}
@@ -146,6 +159,9 @@ class KnowledgeTable:
             f"{name} (row {i + 1})" if canonical(name) in shared else name: [i]
             for i, name in enumerate(self.names)
         }
+        if len(single) < len(self.names):
+            message = "An object has the name that tells equal names apart, (row N); rename it."
+            raise ProblemError(self.source, [Mistake(1, 1, "", message)])
         notes = [
             f"{len(members)} rows are called {self.names[members[0]]!r}; they are told apart by "
             "the numbers of their rows."

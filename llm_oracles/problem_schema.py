@@ -44,7 +44,9 @@ def _cell(cell: object) -> str | float:
             return float(cell)
         except ValueError:
             return cell
-    raise PydanticCustomError("cell", "an entry is a label or a number, not {it}", {"it": repr(cell)})
+    raise PydanticCustomError(
+        "cell", "an entry is a label or a number, not {it}", {"it": repr(cell)}
+    )
 
 
 def _row(data: object) -> Row:

@@ -204,6 +204,18 @@ def test_equal_names_are_told_apart_by_their_rows() -> None:
     assert any("2 rows are called 'frog'" in note for note in problem.notes)
 
 
+def test_no_row_is_lost_to_a_name_that_looks_told_apart() -> None:
+    columns = {"legs": ("2", "4", "6")}
+    clashing = KnowledgeTable("name", ("frog", "frog", "frog (row 1)"), columns)
+    with pytest.raises(ProblemError, match="rename it"):
+        clashing.to_problem()
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="'legs' has 1 cells for 2 names"):
+        table(name="a b", legs="2")
+
+
 def test_samples_of_one_name_are_counted() -> None:
     samples = table(name="a a A b", legs="2 2 4 -", wild="1 0 - 1")
     problem = samples.to_problem(rows="samples", smoothing=1.0)
