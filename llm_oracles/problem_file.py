@@ -148,7 +148,8 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise _too_much(f"Nested more than {MAX_DEPTH} deep", self.peek_event().start_mark)
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _too_much(f"Nested more than {MAX_DEPTH} deep", event.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -167,9 +168,11 @@ class _Builder:
 
     def _data(self, node: yaml.Node, keys: Keys) -> Data:
         if len(keys) > MAX_DEPTH:
-            raise _too_much("An alias (*) that holds itself or is nested too deep", node)
+            raise _too_much("An alias (*) that holds itself or is nested too deep", node.start_mark)
         if len(self.marks) > MAX_NODES:
-            raise _too_much(f"More than {MAX_NODES:,} parts, aliases (*) counted each time", node)
+            raise _too_much(
+                f"More than {MAX_NODES:,} parts, aliases (*) counted each time", node.start_mark
+            )
         self.marks.setdefault(keys, _place(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, keys)
@@ -209,8 +212,7 @@ class _TooMuch(yaml.MarkedYAMLError):
     """A document that would take more time or memory than any honest problem."""
 
 
-def _too_much(what: str, place: object) -> _TooMuch:
-    mark = getattr(place, "start_mark", place)
+def _too_much(what: str, mark: yaml.Mark | None) -> _TooMuch:
     return _TooMuch(problem=f"{what}; write it out flat.", problem_mark=mark)
 
 
