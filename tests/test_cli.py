@@ -1,50 +1,30 @@
-"""The command `balar` as people and programs use it: real processes, pipes and terminals."""
+"""The command `balar` as people and programs use it, with pipes and files."""
 
 import io
 import json
-import os
 import re
-import select
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-if sys.platform == "win32":
-    pytest.skip("needs the pseudo-terminals of POSIX", allow_module_level=True)
-import pty
-
 from llm_oracles.cli import main
 from llm_oracles.store import read_dialogue
-from tests.test_session import BALL, PLANT
+from tests.processes import BALAR, make_environment, write_problems
+from tests.test_session import PLANT
 
-BALAR = [sys.executable, "-m", "llm_oracles"]
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Processes share what they compile, and are told nothing about colours by this one."""
-    cache = tmp_path_factory.mktemp("compiled")
-    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    return {
-        **kept,
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        "TERM": "xterm-256color",
-    }
+    return make_environment(tmp_path_factory.mktemp("compiled"))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the problems of these tests."""
-    (tmp_path / "plant.yaml").write_text(PLANT, encoding="utf-8")
-    (tmp_path / "ball.yaml").write_text(BALL, encoding="utf-8")
+    write_problems(tmp_path)
     return tmp_path
 
 
@@ -95,66 +75,6 @@ def process(folder: Path, environment: dict[str, str]) -> Run:
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
-
-
-class Terminal:
-    """`balar` at a real terminal."""
-
-    START = (
-        "import fcntl, sys, termios\n"
-        "fcntl.ioctl(sys.stdin, termios.TIOCSCTTY, 0)  # so that Ctrl-C is a signal\n"
-        "from llm_oracles.cli import main\n"
-        "main()\n"
-    )
-
-    def __init__(self, arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.shown = ""
-        self._file, other = pty.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", self.START, *arguments],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-        os.close(other)
-
-    def wait_for(self, text: str, seconds: float = 60) -> str:
-        """What is shown from now on until `text` is."""
-        new = ""
-        until = time.monotonic() + seconds
-        while text not in new:
-            left = until - time.monotonic()
-            assert left > 0, f"{text!r} did not appear; what did:\n{self.shown}"
-            if select.select([self._file], [], [], left)[0]:
-                piece = self._read()
-                assert piece is not None, f"ended without {text!r}; what appeared:\n{self.shown}"
-                new += piece
-        return new
-
-    def type(self, line: str) -> None:
-        os.write(self._file, f"{line}\n".encode())
-
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        os.write(self._file, b"\x03")
-
-    def end(self) -> int:
-        """Wait for the end; the exit code."""
-        while self._read() is not None:
-            pass
-        os.close(self._file)
-        return self._process.wait(timeout=60)
-
-    def _read(self) -> str | None:
-        try:
-            piece = os.read(self._file, 65536).decode(errors="replace")
-        except OSError:  # on Linux, the end of a terminal
-            return None
-        self.shown += piece
-        return piece or None
 
 
 # --- help and errors -----------------------------------------------------------------------------
@@ -371,97 +291,6 @@ def test_table_is_run_and_resumed_without_repeating_its_options(balar: Run, fold
     resumed = balar("run", "--resume", "s.json", "--json", input="yellow\n")
     assert resumed.code == 0, resumed.err
     assert json.loads(resumed.out) == json.loads(straight.out)
-
-
-# --- at a terminal -------------------------------------------------------------------------------
-
-
-def test_interactive_dialogue_from_help_to_conclusion(
-    folder: Path, environment: dict[str, str]
-) -> None:
-    terminal = Terminal(["run", "plant.yaml"], folder, environment)
-    assert "How is the soil?" in terminal.wait_for("> ")
-    terminal.type("perhaps")
-    assert "none of the choices" in terminal.wait_for("> ")
-    terminal.type("why")
-    assert "Taken alone it bears on" in terminal.wait_for("> ")
-    terminal.type("wet")
-    assert "Question 2" in terminal.wait_for("> ")
-    terminal.type("back")
-    assert "Question 1" in terminal.wait_for("> ")
-    for answer in ("1", "no", "2", "n"):
-        terminal.type(answer)
-        terminal.wait_for(">" if answer != "n" else "Most likely")
-    assert terminal.end() == 0
-    assert "\x1b[1m" in terminal.shown
-    assert "█" in terminal.shown
-
-
-def test_no_colour_where_nobody_wants_it(folder: Path, environment: dict[str, str]) -> None:
-    terminal = Terminal(["run", "plant.yaml"], folder, {**environment, "NO_COLOR": "1"})
-    terminal.wait_for("> ")
-    terminal.type("stop")
-    assert terminal.end() == 0
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", terminal.shown)
-
-
-def test_plain_terminal_sees_no_escape_sequence_of_ours(
-    folder: Path, environment: dict[str, str]
-) -> None:
-    terminal = Terminal(["run", "plant.yaml", "--plain"], folder, {**environment, "TERM": "dumb"})
-    terminal.wait_for("> ")
-    terminal.type("1")
-    terminal.wait_for("> ")
-    terminal.type("stop")
-    assert terminal.end() == 0
-    assert not re.search(r"\x1b\[[0-9;]*m", terminal.shown)
-    assert terminal.shown.isascii()
-
-
-def test_ctrl_c_leaves_at_once_and_what_was_said_is_saved(
-    folder: Path, environment: dict[str, str]
-) -> None:
-    terminal = Terminal(["run", "plant.yaml", "--save", "s.json"], folder, environment)
-    terminal.wait_for("> ")
-    terminal.type("dry")
-    terminal.wait_for("> ")
-    terminal.interrupt()
-    assert terminal.end() == 130
-    assert "Traceback" not in terminal.shown
-    assert "balar run --resume s.json" in terminal.shown
-    resumed = Terminal(["run", "--resume", "s.json"], folder, environment)
-    assert "Question 2" in resumed.wait_for("> ")
-    resumed.type("stop")
-    assert resumed.end() == 0
-
-
-def test_interrupt_signal_ends_a_wait_for_a_pipe(folder: Path, environment: dict[str, str]) -> None:
-    waiting = subprocess.Popen(
-        [*BALAR, "run", "plant.yaml"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env={**environment, "PYTHONUNBUFFERED": "1"},
-    )
-    assert waiting.stdout is not None
-    while b"2  wet" not in waiting.stdout.readline():
-        assert waiting.poll() is None
-    waiting.send_signal(signal.SIGINT)
-    _, err = waiting.communicate(timeout=30)
-    assert waiting.returncode == 130
-    assert err.decode().splitlines()[-1] == "interrupted"
-    assert b"Traceback" not in err
-
-
-def test_end_of_typing_saves_like_quit(folder: Path, environment: dict[str, str]) -> None:
-    terminal = Terminal(["run", "plant.yaml"], folder, environment)
-    terminal.wait_for("> ")
-    terminal.type("1")
-    terminal.wait_for("> ")
-    terminal.type("\x04")
-    assert terminal.end() == 0
-    assert (folder / "plant.balar.json").is_file()
 
 
 # --- problems and doctor -------------------------------------------------------------------------
