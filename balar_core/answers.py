@@ -22,7 +22,7 @@ from .errors import InvalidQuestion, InvalidTable
 from .labels import DEFAULT_LABELS, LabelMap, Table
 from .numerics import as_array, log_normalise, logsumexp
 from .space import StateSpace, bucket, dimension_capacity
-from .tables import check_possible, group_log_likelihood, table_array
+from .tables import check_fit, check_possible, group_log_likelihood, table_array
 
 __all__ = ["AnswerTables", "answer_posterior"]
 
@@ -101,7 +101,11 @@ def answer_posterior(
         belief: the belief.
         answers: the answer tables.
         per_state: normalise the product of experts in every state (see the module).
+
+    Raises:
+        InvalidTable: tables of another space.
     """
+    check_fit(belief.layout, answers.log_tables)
     layout = belief.layout
     rows = group_log_likelihood(answers.log_tables, layout.row_digits)
     columns = group_log_likelihood(answers.log_tables, layout.column_digits)

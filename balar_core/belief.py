@@ -14,12 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .errors import ImpossibleEvidence, InvalidTable, NumericFailure
+from .errors import ImpossibleEvidence, InvalidEvidence, InvalidTable, NumericFailure
 from .labels import DEFAULT_LABELS, LabelMap, Row
-from .numerics import as_array, log_entropy, log_normalise, logsumexp, safe_log
+from .numerics import (
+    as_array,
+    finfo,
+    log_entropy,
+    log_normalise,
+    logsumexp,
+    normalise,
+    safe_log,
+)
 from .space import Dimension, Layout, StateSpace
 from .status import Status, code_name, help_text
-from .tables import LikelihoodTables, group_log_likelihood
+from .tables import LikelihoodTables, check_fit, group_log_likelihood
 
 __all__ = [
     "Belief",
@@ -100,8 +108,13 @@ class Belief(eqx.Module):
             InvalidTable: the wrong number of entries.
             InvalidDistribution: a bad entry or sum.
         """
-        flat = np.asarray(weights, dtype=np.float64).ravel()
-        p = DEFAULT_LABELS.distribution(flat, "the joint prior", length=space.size)
+        array = np.asarray(weights)
+        if array.ndim > 1 and array.shape != space.sizes:
+            raise InvalidTable(
+                f"The joint prior has shape {array.shape}; {space.sizes} is needed, one axis per "
+                f"dimension ({', '.join(map(repr, space.names))})."
+            )
+        p = DEFAULT_LABELS.distribution(array.ravel(), "the joint prior", length=space.size)
         layout = space.layout(bucketed=bucketed)
         index = np.asarray(layout.row_index)[:, None] + np.asarray(layout.column_index)[None, :]
         mask = np.asarray(layout.row_mask)[:, None] & np.asarray(layout.column_mask)[None, :]
@@ -115,7 +128,8 @@ class Update(eqx.Module):
 
     Attributes:
         belief: the posterior; the prior itself if the status is not fine.
-        log_evidence: the log predictive probability of the evidence, in nats.
+        log_evidence: the log predictive probability of the evidence, in nats; `-inf` if the
+            status is not fine.
         status: `Status.ok`, or what went wrong.
     """
 
@@ -138,7 +152,6 @@ class MapState(eqx.Module):
     log_probability: Float[Array, ""]
 
 
-@jax.jit
 def update(
     belief: Belief,
     tables: LikelihoodTables,
@@ -163,6 +176,11 @@ def update(
     Returns:
         An `Update`. Impossible evidence is a status, never NaN.
 
+    Raises:
+        UnknownPair: no such question or user.
+        InvalidEvidence: evidence of another length than the choices, padding included.
+        InvalidTable: tables of another space.
+
     >>> space = StateSpace.of(cause=["a", "b"])
     >>> belief = Belief.from_priors(space, [(0.8, 0.2)])
     >>> tables = LikelihoodTables.build(space, [2], {(0, 0): [[[0.8, 0.2], [0.2, 0.8]]]})
@@ -170,23 +188,40 @@ def update(
     >>> marginals(posterior).round(2).tolist()
     [[0.5, 0.5]]
     """
+    tables.check_pair(question, user)
+    result: Update = _update(belief, tables, question, user, evidence)
+    return result
+
+
+@jax.jit
+def _update(
+    belief: Belief,
+    tables: LikelihoodTables,
+    question: Int[Array, ""] | int,
+    user: Int[Array, ""] | int,
+    evidence: Float[Array, " choices"],
+) -> Update:
+    check_fit(belief.layout, tables.log_tables)
     present = tables.choice_mask[question]
+    if evidence.shape != present.shape:
+        raise InvalidEvidence(
+            f"The evidence has shape {evidence.shape}; {present.shape} is needed, one weight for "
+            "each choice, padding included."
+        )
     evidence = jnp.where(present, evidence, 0).astype(belief.log_joint.dtype)
     total = jnp.sum(evidence)
-    scale = jnp.where(total > 0, total, 1)
-    log_s = safe_log(evidence / scale)
+    log_s = safe_log(normalise(evidence))
     per_choice = choice_log_likelihoods(belief.layout, tables, question, user)
     log_z = logsumexp(per_choice, axis=0)
     weighted = logsumexp(per_choice + log_s[:, None, None], axis=0)
     possible = log_z > -jnp.inf
     log_k = jnp.where(possible, weighted - jnp.where(possible, log_z, 0), -jnp.inf)
     posterior, log_evidence, ok = log_normalise(belief.log_joint + log_k)
+    bad = jnp.isnan(log_evidence)
 
-    count = jnp.sum(present)
-    level = total / count
-    flat = jnp.all(jnp.where(present, evidence == evidence[0], True)) & (level > 0)
-    log_evidence = jnp.where(flat, -jnp.log(count.astype(log_evidence.dtype)), log_evidence)
-    bad = jnp.isnan(log_evidence) | jnp.isnan(total)
+    flat = jnp.all(jnp.where(present, evidence == evidence[0], True)) & (total > 0) & ~bad
+    one_in = -safe_log(jnp.sum(present, dtype=evidence.dtype))
+    log_evidence = jnp.where(flat, one_in, jnp.where(bad, -jnp.inf, log_evidence))
     contradiction = jnp.any(~possible & (belief.log_joint > -jnp.inf))
     status = Status.where(
         bad,
@@ -199,6 +234,7 @@ def update(
     )
     keep = flat | ~ok | bad | contradiction
     log_joint = jnp.where(keep, belief.log_joint, posterior)
+    log_evidence = jnp.where(contradiction, -jnp.inf, log_evidence)
     return Update(Belief(log_joint, belief.layout), log_evidence, status)
 
 
@@ -217,6 +253,7 @@ def choice_log_likelihoods(
     rows = group_log_likelihood(log_table, layout.row_digits)
     columns = group_log_likelihood(log_table, layout.column_digits)
     rows = jnp.where(present[None, :], rows, -jnp.inf)
+    columns = jnp.where(present[None, :], columns, -jnp.inf)
     return rows.T[:, :, None] + columns.T[:, None, :]
 
 
@@ -257,10 +294,10 @@ def map_state(belief: Belief) -> MapState:
     """The most probable state; the lowest flat index among those that tie within rounding."""
     layout = belief.layout
     best = jnp.max(belief.log_joint)
-    slack = 64 * jnp.finfo(best.dtype).eps * jnp.maximum(1, jnp.abs(best))
+    slack = 64 * finfo(best).eps * jnp.maximum(1, jnp.abs(best))
     index = layout.row_index[:, None] + layout.column_index[None, :]
     tied = (belief.log_joint >= best - slack) & layout.mask
-    index = jnp.where(tied, index, jnp.iinfo(index.dtype).max)
+    index = jnp.where(tied, index, np.iinfo(index.dtype).max)
     cell = jnp.argmin(index)
     row, column = jnp.divmod(cell, index.shape[1])
     digits = jnp.maximum(layout.row_digits[row], layout.column_digits[column])
@@ -336,7 +373,7 @@ def _old_cells(layout: Layout, sizes: Sequence[int]) -> np.ndarray:
     columns = layout.shape[1]
     strides = np.zeros(len(sizes), dtype=np.int64)
     for digits, unit in ((layout.row_digits, columns), (layout.column_digits, 1)):
-        group = np.flatnonzero(np.asarray(digits)[0, : len(sizes)] >= 0)
+        group = np.flatnonzero(np.asarray(digits)[0, : len(sizes)] >= 0).tolist()
         for j in group:
             strides[j] = unit * math.prod(sizes[i] for i in group if i > j)
     return strides

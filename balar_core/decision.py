@@ -1,14 +1,18 @@
 """Which action: ASK, EXPAND or STOP (BALAR, sections 6 and 7)."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .answers import AnswerTables, answer_posterior
 from .belief import Belief, MapState, entropy, map_state, marginals
+from .errors import InvalidSetting
 from .information import Scores, score
-from .numerics import argmax, as_array, xlogx
+from .numerics import argmax, as_array, divide, xlogx
 from .status import Action, Status
 from .tables import LikelihoodTables
 
@@ -23,6 +27,9 @@ class Rule(eqx.Module):
         beta: share of settled dimensions that is enough without a closed answer set.
         expand_multiplier: m in the EXPAND rule.
         min_information: nats; a question that tells less is not asked.
+
+    Raises:
+        InvalidSetting: a threshold that is not a number in its range.
     """
 
     alpha: Float[Array, ""]
@@ -37,10 +44,24 @@ class Rule(eqx.Module):
         expand_multiplier: ArrayLike = 1.0,
         min_information: ArrayLike = 1e-3,
     ) -> None:
+        _check_range("alpha", alpha, 1.0)
+        _check_range("beta", beta, 1.0)
+        _check_range("expand_multiplier", expand_multiplier)
+        _check_range("min_information", min_information)
         self.alpha = as_array(alpha, float)
         self.beta = as_array(beta, float)
         self.expand_multiplier = as_array(expand_multiplier, float)
         self.min_information = as_array(min_information, float)
+
+
+def _check_range(name: str, value: ArrayLike, high: float = math.inf) -> None:
+    """Refuse what is known (not traced) to be outside `[0, high]`, not finite, or not a number."""
+    if isinstance(value, jax.core.Tracer):
+        return
+    numbers = np.asarray(value)
+    if not np.all((numbers >= 0) & (numbers <= high) & np.isfinite(numbers)):
+        limits = "from 0 on" if high == math.inf else f"from 0 to {high:g}"
+        raise InvalidSetting(f"{name} is {value!r}; it is a finite number {limits}.")
 
 
 class Decision(eqx.Module):
@@ -71,10 +92,7 @@ class Decision(eqx.Module):
     status: Status
 
 
-@jax.jit
-def target_entropy(
-    alpha: Float[Array, ""] | float, log_others: Float[Array, ""] | float
-) -> Float[Array, ""]:
+def target_entropy(alpha: ArrayLike, log_others: ArrayLike) -> Float[Array, ""]:
     r"""Fano's entropy: mass \(1-\alpha\) on one state, the rest spread evenly (section 6).
 
     $$h(\alpha, S) = -(1-\alpha)\log(1-\alpha) - \alpha \log\frac{\alpha}{S-1}.$$
@@ -84,14 +102,23 @@ def target_entropy(
         log_others: `log(S - 1)`, `-inf` for a single state (then h = 0). Take the logarithm of the
             exact number of states; `S - 1` itself may not fit a float.
 
+    Raises:
+        InvalidSetting: alpha is not a number from 0 to 1.
+
     >>> import math
     >>> round(target_entropy(0.1, math.log(5)).item(), 6)
     0.486027
     >>> target_entropy(0.0, math.log(5)).item(), target_entropy(0.3, -math.inf).item()
     (0.0, 0.0)
     """
+    _check_range("alpha", alpha, 1.0)
     alpha = as_array(alpha, float)
-    log_others = jnp.asarray(log_others, dtype=alpha.dtype)
+    h: Array = _target_entropy(alpha, jnp.asarray(log_others, dtype=alpha.dtype))
+    return h
+
+
+@jax.jit
+def _target_entropy(alpha: Float[Array, ""], log_others: Float[Array, ""]) -> Float[Array, ""]:
     spread = jnp.where(alpha > 0, alpha * jnp.where(alpha > 0, log_others, 0), 0)
     h = -xlogx(1 - alpha) - xlogx(alpha) + spread
     return jnp.where(log_others > -jnp.inf, h, 0)
@@ -219,7 +246,7 @@ def turn(
     else:
         real = jnp.any(belief.layout.value_mask, axis=1)
         sure = real & (jnp.max(marginal, axis=1) >= enough)
-        share = jnp.sum(sure) / jnp.sum(real)
+        share = divide(jnp.sum(sure, dtype=marginal.dtype), jnp.sum(real, dtype=marginal.dtype))
         settled = Action.where(share >= rule.beta, Action.dimensions_settled, Action.ask)
     open_pairs = tables.open
     scores = score(belief, tables, open_pairs)

@@ -16,12 +16,15 @@ $$\sum_\theta \pi \sum_y K \log\frac{K}{r} = \sum_y r\,(g_A \log g_A) \cdot (W g
 
 from which \(\mathrm{KL}(p \,\|\, r)\) is subtracted. All logarithms are of numbers near one when
 the question tells little, so small informations keep their digits; and since r is close to p, the
-rounding of p enters only in second order, so that products in reduced precision cost nothing. One
-logarithm and one division per state and pair.
+rounding of p enters only in second order. One logarithm and one division per state and pair.
 
 Pairs whose tables are so sharp that products of them could underflow are evaluated state by state
-in log space instead (same result, more logarithms).
+in log space instead (same result, more logarithms). So are the few whose information is a small
+difference of large sums, which takes a belief that ties rows to columns.
 """
+
+import math
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -29,9 +32,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .belief import Belief, choice_log_likelihoods, marginals, scatter_cells
-from .numerics import divide, logsumexp, safe_log, xlogx
+from .numerics import (
+    divergence,
+    divide,
+    finfo,
+    logsumexp,
+    normalise,
+    reciprocal_and_log,
+    xlogx,
+)
 from .status import Status
-from .tables import LikelihoodTables, group_log_likelihood
+from .tables import LikelihoodTables, check_fit, group_log_likelihood
 
 __all__ = [
     "Scores",
@@ -40,6 +51,13 @@ __all__ = [
     "predictive",
     "score",
 ]
+
+EXACT = jax.lax.Precision.HIGHEST
+"""Some accelerators round the factors of float32 products to 10 bits unless told not to."""
+
+WEAKEST = 2.0**-20
+"""Nats; informations down to here have a relative error below 1e-3 in float32, smaller ones an
+absolute error."""
 
 MIXING = 2.0**-20
 """Share of the plain mean in the reference distributions; it bounds the ratios K/u."""
@@ -73,11 +91,14 @@ def score(
         belief: the belief.
         tables: the tables.
         where: the pairs to score; all that exist by default. The others cost next to nothing.
+
+    Raises:
+        InvalidTable: tables of another space.
     """
+    check_fit(belief.layout, tables.log_tables)
     questions, users = tables.valid.shape
     where = tables.valid if where is None else tables.valid & where
-    pi = jnp.exp(belief.log_joint)
-    pi = pi / jnp.sum(pi)
+    pi = normalise(jnp.exp(belief.log_joint))
     prepared = _Prepared(
         pi=pi,
         row_weights=_reference_weights(jnp.sum(pi, axis=1), belief.layout.row_mask),
@@ -123,15 +144,16 @@ def mutual_information(belief: Belief, tables: LikelihoodTables) -> Float[Array,
     >>> round(mutual_information(belief, tables).item(), 6)
     0.162858
     """
-    return score(belief, tables).information
+    scores: Scores = score(belief, tables)
+    return scores.information
 
 
 def predictive(belief: Belief, tables: LikelihoodTables) -> Float[Array, "questions users choices"]:
     """The predicted answer distribution of every pair; 0 in padding."""
-    return score(belief, tables).predictive
+    scores: Scores = score(belief, tables)
+    return scores.predictive
 
 
-@jax.jit
 def dimension_information(
     belief: Belief,
     tables: LikelihoodTables,
@@ -150,23 +172,35 @@ def dimension_information(
 
     Returns:
         Shape `(dimensions,)`; 0 in padding.
+
+    Raises:
+        UnknownPair: no such question or user.
+        InvalidTable: tables of another space.
     """
-    pi = jnp.exp(belief.log_joint)
-    pi = pi / jnp.sum(pi)
-    k = _state_likelihood(belief, tables, question, user)
+    tables.check_pair(question, user)
+    shares: Array = _dimension_information(belief, tables, question, user)
+    return shares
+
+
+@jax.jit
+def _dimension_information(
+    belief: Belief,
+    tables: LikelihoodTables,
+    question: Int[Array, ""] | int,
+    user: Int[Array, ""] | int,
+) -> Float[Array, " dimensions"]:
+    check_fit(belief.layout, tables.log_tables)
+    pi = normalise(jnp.exp(belief.log_joint))
+    k, _ = _state_likelihood(belief, tables, question, user)
     layout = belief.layout
-    shape = (*layout.value_mask.shape, k.shape[0])
-    counts = scatter_cells(
-        scatter_cells(
-            jnp.zeros(shape, pi.dtype), layout.row_digits, jnp.einsum("ab,yab->ay", pi, k)
-        ),
-        layout.column_digits,
-        jnp.einsum("ab,yab->by", pi, k),
-    )
+    by_row = jnp.einsum("ab,yab->ay", pi, k, precision=EXACT)
+    by_column = jnp.einsum("ab,yab->by", pi, k, precision=EXACT)
+    counts = jnp.zeros((*layout.value_mask.shape, k.shape[0]), pi.dtype)
+    counts = scatter_cells(counts, layout.row_digits, by_row)
+    counts = scatter_cells(counts, layout.column_digits, by_column)
     p = jnp.sum(counts, axis=-1, keepdims=True)
-    independent = p * jnp.einsum("ab,yab->y", pi, k)[None, None, :]
-    ratio = divide(counts, independent)
-    return jnp.maximum(jnp.sum(independent * xlogx(ratio), axis=(1, 2)), 0)
+    independent = p * jnp.sum(by_row, axis=0)[None, None, :]
+    return jnp.sum(divergence(counts, independent), axis=(1, 2))
 
 
 class _Prepared(eqx.Module):
@@ -178,8 +212,7 @@ class _Prepared(eqx.Module):
 
 
 def _reference_weights(p: Float[Array, " cells"], mask: Bool[Array, " cells"]) -> Array:
-    flat = mask / jnp.sum(mask, dtype=p.dtype)
-    return (1 - MIXING) * p + MIXING * flat
+    return (1 - MIXING) * p + MIXING * normalise(mask.astype(p.dtype))
 
 
 def _pair(
@@ -196,13 +229,31 @@ def _pair(
     columns = group_log_likelihood(log_table, belief.layout.column_digits)
     rows = jnp.where(present[None, :], rows, -jnp.inf)
     columns = jnp.where(present[None, :], columns, -jnp.inf)
-    widest = 0.7 * -jnp.log(jnp.finfo(rows.dtype).tiny)
+    widest = -0.7 * math.log(finfo(rows).tiny)
     sharp = _range(rows) + _range(columns) > widest
-    return jax.lax.cond(
-        sharp,
+    nothing = _Result.nothing(rows)
+    result = jax.lax.cond(sharp, lambda: nothing, lambda: _factored(prepared, rows, columns))
+    lost = (result.information > WEAKEST) & (result.information < result.resolution)
+    result = jax.lax.cond(
+        sharp | lost,
         lambda: _by_state(belief, tables, prepared.pi, question, user),
-        lambda: _factored(prepared, rows, columns),
+        lambda: result,
     )
+    return jnp.maximum(result.information, 0), result.predictive, result.contradiction
+
+
+class _Result(eqx.Module):
+    """One evaluation; an information below the `resolution` may have lost digits."""
+
+    information: Float[Array, ""]
+    predictive: Float[Array, " choices"]
+    contradiction: Bool[Array, ""]
+    resolution: Float[Array, ""]
+
+    @classmethod
+    def nothing(cls, like: Float[Array, "cells choices"]) -> Self:
+        zero = jnp.zeros((), like.dtype)
+        return cls(zero, jnp.zeros(like.shape[1], like.dtype), jnp.array(False), zero)
 
 
 def _range(log_k: Float[Array, "cells choices"]) -> Float[Array, ""]:
@@ -212,52 +263,45 @@ def _range(log_k: Float[Array, "cells choices"]) -> Float[Array, ""]:
     return jnp.max(jnp.where(jnp.isfinite(top), top - low, 0))
 
 
-def _relative(
-    log_k: Float[Array, "cells choices"], weights: Float[Array, " cells"]
-) -> tuple[Float[Array, "cells choices"], Float[Array, " choices"]]:
-    """The likelihoods of one group relative to their mean: `(K / u, u)`."""
+def _scaled(log_k: Float[Array, "cells choices"]) -> Float[Array, "cells choices"]:
+    """The likelihoods of one group, every row with sum one; 0 where all are impossible."""
     shift = logsumexp(log_k, axis=1)[:, None]
-    fine = shift > -jnp.inf
-    k = jnp.where(fine, jnp.exp(log_k - jnp.where(fine, shift, 0)), 0)
-    u = weights @ k
-    return divide(k, jnp.broadcast_to(u, k.shape)), u
+    return jnp.exp(log_k - jnp.where(shift == -jnp.inf, 0, shift))
 
 
 def _factored(
     prepared: _Prepared,
     rows: Float[Array, "rows choices"],
     columns: Float[Array, "columns choices"],
-) -> tuple[Array, Array, Array]:
-    exact = jax.lax.Precision.HIGHEST
-    pi = prepared.pi
-    ga, u = _relative(rows, prepared.row_weights)
-    gb, v = _relative(columns, prepared.column_weights)
-    r = u * v
-    r = r / jnp.sum(r)
+) -> _Result:
+    """The factored sums (see the module) relative to r, the normalised product of u and v."""
+    pi, ka, kb = prepared.pi, _scaled(rows), _scaled(columns)
+    u = jnp.matmul(prepared.row_weights, ka, precision=EXACT)
+    v = jnp.matmul(prepared.column_weights, kb, precision=EXACT)
+    ga, gb = divide(ka, jnp.broadcast_to(u, ka.shape)), divide(kb, jnp.broadcast_to(v, kb.shape))
+    r = normalise(u * v)
     occurs = r[None, :] > 0
     ea, eb = jnp.where(occurs, ga - 1, 0), jnp.where(occurs, gb - 1, 0)
-    # Z' - 1 without cancellation where it is small, Z' itself elsewhere.
-    excess = (
-        (ea @ r)[:, None] + (eb @ r)[None, :] + jnp.matmul(r[None, :] * ea, eb.T, precision=exact)
+    row_mean = jnp.matmul(ea, r, precision=EXACT)
+    column_mean = jnp.matmul(eb, r, precision=EXACT)
+    together = jnp.matmul(r[None, :] * ea, eb.T, precision=EXACT)
+    inverse, log_z, possible = reciprocal_and_log(
+        row_mean[:, None] + column_mean[None, :] + together,
+        jnp.matmul(r[None, :] * ga, gb.T, precision=EXACT),
     )
-    plain = jnp.matmul(r[None, :] * ga, gb.T, precision=exact)
-    near = jnp.abs(excess) < 0.5
-    z = jnp.where(near, 1 + excess, plain)
-    possible = z > 0
-    inverse = divide(jnp.ones_like(z), z)
-    lost = jnp.where(near, excess - (z - 1), 0)  # log1p(x) = log(1 + x) + (x - ((1 + x) - 1)) / x
-    log_z = jnp.where(possible, jnp.log(jnp.where(possible, z, 1)) + lost * inverse, 0)
-    w = pi * inverse
-    products = jnp.matmul(w, jnp.concatenate([gb, xlogx(gb)], axis=1), precision=exact)
+    products = jnp.matmul(pi * inverse, jnp.concatenate([gb, xlogx(gb)], axis=1), precision=EXACT)
     through, through_log = jnp.split(products, 2, axis=1)
-    p = r * jnp.sum(ga * through, axis=0)
-    p = p / jnp.sum(p)
-    relative = jnp.sum(r[None, :] * (xlogx(ga) * through + ga * through_log)) - jnp.sum(pi * log_z)
-    correction = jnp.sum(jnp.where(p > 0, p * jnp.log(divide(p, r, 1.0)), 0))
-    return (
-        jnp.maximum(relative - correction, 0),
-        p,
-        jnp.any(~possible & (pi > 0)),
+    p = normalise(r * jnp.sum(ga * through, axis=0))
+    parts = r[None, :] * xlogx(ga) * through, r[None, :] * ga * through_log
+    normaliser = jnp.sum(pi * log_z)
+    distance = jnp.sum(divergence(p, r))
+    # Where the belief ties rows to columns, large parts can cancel.
+    size = jnp.sum(jnp.abs(parts[0]) + jnp.abs(parts[1])) + jnp.abs(normaliser) + distance
+    return _Result(
+        information=jnp.sum(parts[0] + parts[1]) - normaliser - distance,
+        predictive=p,
+        contradiction=jnp.any(~possible & (pi > 0)),
+        resolution=2**11 * finfo(pi).eps * size,
     )
 
 
@@ -266,11 +310,13 @@ def _state_likelihood(
     tables: LikelihoodTables,
     question: Int[Array, ""] | int,
     user: Int[Array, ""] | int,
-) -> Float[Array, "choices rows columns"]:
+) -> tuple[Float[Array, "choices rows columns"], Bool[Array, "rows columns"]]:
+    """K of one pair, and where it exists: False where every choice is impossible (K = 0 there)."""
     log_k = choice_log_likelihoods(belief.layout, tables, question, user)
     log_z = logsumexp(log_k, axis=0)
-    fine = log_z > -jnp.inf
-    return jnp.where(fine[None], jnp.exp(log_k - jnp.where(fine, log_z, 0)[None]), 0)
+    none = log_z == -jnp.inf
+    k = jnp.where(none[None], 0, jnp.exp(log_k - jnp.where(none, 0, log_z)[None]))
+    return k, ~none
 
 
 def _by_state(
@@ -279,19 +325,17 @@ def _by_state(
     pi: Float[Array, "rows columns"],
     question: Array,
     user: Array,
-) -> tuple[Array, Array, Array]:
-    log_k = choice_log_likelihoods(belief.layout, tables, question, user)
-    log_z = logsumexp(log_k, axis=0)
-    fine = log_z > -jnp.inf
-    log_k = log_k - jnp.where(fine, log_z, 0)[None]
-    k = jnp.where(fine[None], jnp.exp(log_k), 0)
-    p = jnp.einsum("ab,yab->y", pi, k)
-    p = p / jnp.sum(p)
-    log_p = safe_log(p)[:, None, None]
-    occurs = (k > 0) & (log_p > -jnp.inf)
-    terms = jnp.where(occurs, k * jnp.where(occurs, log_k - log_p, 0), 0)
-    information = jnp.sum(pi * jnp.sum(terms, axis=0))
-    return jnp.maximum(information, 0), p, jnp.any(~fine & (pi > 0))
+) -> _Result:
+    """The definition, state by state."""
+    k, fine = _state_likelihood(belief, tables, question, user)
+    p = normalise(jnp.einsum("ab,yab->y", pi, k, precision=EXACT))
+    gains = divergence(k, jnp.broadcast_to(p[:, None, None], k.shape))
+    return _Result(
+        information=jnp.sum(pi * jnp.sum(gains, axis=0)),
+        predictive=p,
+        contradiction=jnp.any(~fine & (pi > 0)),
+        resolution=jnp.zeros((), pi.dtype),
+    )
 
 
 def dimension_entropies(belief: Belief) -> Float[Array, " dimensions"]:

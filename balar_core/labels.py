@@ -28,7 +28,16 @@ SUM_TOLERANCE = 1e-5
 """How far a row of probabilities may be from summing to one before it is refused."""
 
 
-def _nonnegative(row: Sequence[object], what: str, error: type[InvalidInput]) -> np.ndarray:
+def _share(weights: np.ndarray) -> np.ndarray:
+    """Weights divided by their sum, which itself need not fit a float."""
+    scaled = weights / weights.max()
+    shares: np.ndarray = scaled / scaled.sum()
+    return shares
+
+
+def _nonnegative(
+    row: Sequence[object] | np.ndarray, what: str, error: type[InvalidInput]
+) -> np.ndarray:
     values = [_number(cell, f"entry {i} of {what}", error) for i, cell in enumerate(row)]
     for position, number in enumerate(values):
         if math.isnan(number) or math.isinf(number) or number < 0:
@@ -130,8 +139,7 @@ class LabelMap:
                         f"{what} has the label {label!r} at position {position}; the labels are "
                         f"{', '.join(map(repr, phi))}."
                     )
-            numbers = np.array([phi[str(label)] for label in row], dtype=np.float64)
-            return numbers / numbers.sum()
+            return _share(np.array([phi[str(label)] for label in row], dtype=np.float64))
         if any(strings):
             raise InvalidLabel(f"{what} mixes labels and numbers ({list(row)!r}); use one kind.")
         numbers = _nonnegative(row, what, InvalidDistribution)
@@ -143,7 +151,7 @@ class LabelMap:
                 f"{what} sums to {total:.6g}, not to 1 ({numbers.tolist()!r}); divide every entry "
                 f"by {total:.6g} if they were meant as weights."
             )
-        return numbers / total
+        return _share(numbers)
 
 
 DEFAULT_LABELS = LabelMap((("likely", 0.8), ("neutral", 0.5), ("unlikely", 0.2)))
@@ -185,5 +193,4 @@ def evidence_weights(
             f"{what} is all zero: no choice fits the reply. If nothing was learned, give every "
             "choice the same weight."
         )
-    numbers = numbers / numbers.max()
-    return numbers / numbers.sum()
+    return _share(numbers)

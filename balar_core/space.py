@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from .errors import InvalidDimension, StateSpaceTooLarge
-from .numerics import as_array
+from .numerics import as_array, safe_log
 from .text import check_distinct, check_text
 
 __all__ = ["Dimension", "Layout", "StateSpace", "bucket"]
@@ -52,7 +52,7 @@ class Dimension:
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a dimension", error=InvalidDimension)
-        if isinstance(self.values, str) or not isinstance(self.values, tuple | list):
+        if not isinstance(self.values, tuple | list):
             raise InvalidDimension(
                 f"The values of dimension {self.name!r} are {self.values!r}; give a tuple."
             )
@@ -129,7 +129,7 @@ class Layout(eqx.Module):
         """`log(S - 1)` for the number of states S; -inf when there is one state."""
         rows = jnp.sum(self.row_mask, dtype=dtype)
         columns = jnp.sum(self.column_mask, dtype=dtype)
-        return jnp.log(rows * columns - 1)
+        return safe_log(rows * columns - 1)
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ def make_layout(sizes: Sequence[int], *, bucketed: bool = False) -> Layout:
     capacities = _sides(rows, columns) if bucketed else (rows, columns)
 
     def side(group: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        members = np.flatnonzero(group)
+        members = np.flatnonzero(group).tolist()
         size = math.prod(sizes[j] for j in members)
         digits = np.full((capacity, dims), -1, dtype=np.int32)
         index = np.zeros(capacity, dtype=np.int64)

@@ -21,9 +21,15 @@ from jaxtyping import Array, Bool, Float, Int
 from .errors import AlreadyAsked, InvalidQuestion, InvalidSetting, InvalidTable, UnknownPair
 from .labels import DEFAULT_LABELS, LabelMap, Table
 from .numerics import as_array
-from .space import StateSpace, bucket, dimension_capacity
+from .space import Layout, StateSpace, bucket, dimension_capacity
 
-__all__ = ["LikelihoodTables", "check_possible", "group_log_likelihood", "table_array"]
+__all__ = [
+    "LikelihoodTables",
+    "check_fit",
+    "check_possible",
+    "group_log_likelihood",
+    "table_array",
+]
 
 
 class LikelihoodTables(eqx.Module):
@@ -146,6 +152,22 @@ class LikelihoodTables(eqx.Module):
         """The pairs that exist and have not been asked."""
         return self.valid & ~self.asked
 
+    def check_pair(self, question: Int[Array, ""] | int, user: Int[Array, ""] | int) -> None:
+        """Refuse positions outside the tables, as far as they are plain integers.
+
+        Traced positions pass: what they will be is not known yet.
+
+        Raises:
+            UnknownPair: there is no such pair.
+        """
+        questions, users = self.valid.shape[-2:]
+        _check_pair(
+            int(question) if isinstance(question, int | np.integer) else 0,
+            int(user) if isinstance(user, int | np.integer) else 0,
+            questions,
+            users,
+        )
+
     def mark_asked(self, question: int, user: int) -> Self:
         """The tables with one more pair marked as asked.
 
@@ -161,7 +183,8 @@ class LikelihoodTables(eqx.Module):
         if asked[question, user]:
             raise AlreadyAsked(f"Question {question} was put to user {user} before.")
         asked[question, user] = True
-        return eqx.tree_at(lambda t: t.asked, self, as_array(asked))
+        marked: Self = eqx.tree_at(lambda t: t.asked, self, as_array(asked))
+        return marked
 
 
 def table_array(
@@ -219,6 +242,21 @@ def check_possible(space: StateSpace, tables: Sequence[np.ndarray | None], where
         raise InvalidTable(
             f"{where}: every choice is impossible in the states with {states}. The zeros of the "
             "tables contradict each other there; mend them, or give a noise above 0."
+        )
+
+
+def check_fit(layout: Layout, log_tables: Float[Array, "*pairs dimensions values choices"]) -> None:
+    """Refuse tables whose dimensions and values are not those of a layout; nothing broadcasts.
+
+    Raises:
+        InvalidTable: the shapes differ.
+    """
+    needed, found = layout.value_mask.shape, log_tables.shape[-3:-1]
+    if needed != found:
+        raise InvalidTable(
+            f"The tables have {found[0]} dimensions x {found[1]} values and the belief has "
+            f"{needed[0]} x {needed[1]}, padding included. Build both from the same space, both "
+            "bucketed or both not."
         )
 
 
