@@ -211,7 +211,8 @@ def _update(
     evidence = jnp.where(present, evidence, 0).astype(belief.log_joint.dtype)
     total = jnp.sum(evidence)
     log_s = safe_log(normalise(evidence))
-    per_choice = choice_log_likelihoods(belief.layout, tables, question, user)
+    rows, columns = pair_log_likelihood(belief.layout, tables, question, user)
+    per_choice = rows.T[:, :, None] + columns.T[:, None, :]  # reduced at once, never made
     log_z = logsumexp(per_choice, axis=0)
     weighted = logsumexp(per_choice + log_s[:, None, None], axis=0)
     possible = log_z > -jnp.inf
@@ -238,23 +239,18 @@ def _update(
     return Update(Belief(log_joint, belief.layout), log_evidence, status)
 
 
-def choice_log_likelihoods(
+def pair_log_likelihood(
     layout: Layout,
     tables: LikelihoodTables,
     question: Int[Array, ""] | int,
     user: Int[Array, ""] | int,
-) -> Float[Array, "choices rows columns"]:
-    """The unnormalised log product of experts of one pair, choice by choice; -inf in padding.
-
-    Meant to be reduced over its first axis at once, so that the whole array never exists.
-    """
+) -> tuple[Float[Array, "rows choices"], Float[Array, "columns choices"]]:
+    """The log products of experts of one pair, rows and columns; -inf for padded choices."""
     log_table = tables.log_tables[question, user]
-    present = tables.choice_mask[question]
+    present = tables.choice_mask[question][None, :]
     rows = group_log_likelihood(log_table, layout.row_digits)
     columns = group_log_likelihood(log_table, layout.column_digits)
-    rows = jnp.where(present[None, :], rows, -jnp.inf)
-    columns = jnp.where(present[None, :], columns, -jnp.inf)
-    return rows.T[:, :, None] + columns.T[:, None, :]
+    return jnp.where(present, rows, -jnp.inf), jnp.where(present, columns, -jnp.inf)
 
 
 @jax.jit

@@ -9,6 +9,7 @@ Conventions
 - All logarithms are natural; entropies are in nats.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -25,6 +26,7 @@ __all__ = [
     "finfo",
     "log_entropy",
     "log_normalise",
+    "log_tiny",
     "logsumexp",
     "normalise",
     "reciprocal_and_log",
@@ -151,23 +153,30 @@ def _divergence_jvp(
 
 
 def reciprocal_and_log(
-    excess: Float[Array, "*shape"], plain: Float[Array, "*shape"]
-) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"], Bool[Array, "*shape"]]:
-    """`(1 / z, log z, z > 0)` of `z = 1 + excess = plain`, with one division and one logarithm.
+    z: Float[Array, "*shape"], excess: Float[Array, "*shape"] | None = None
+) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """`(1 / z, log z)` of `z >= 0`, with one division and one logarithm.
 
-    `excess` is used where it is small, so that the logarithm of a number near one keeps its
-    digits, and `plain` elsewhere, where `1 + excess` would cancel. Both results are 0 where z is.
+    Where `excess = z - 1` is given and small it is used in place of z, so that the logarithm of a
+    number near one keeps its digits. 0 is taken for the smallest normal number: all is finite.
 
-    >>> [round(x.item(), 9) for x in reciprocal_and_log(jnp.array(1e-9), jnp.array(1.0))[:2]]
+    >>> [round(x.item(), 9) for x in reciprocal_and_log(jnp.array(1.0), jnp.array(1e-9))]
     [1.0, 1e-09]
     """
+    z = z + finfo(z).tiny  # changes 0 alone
+    if excess is None:
+        z = jax.lax.optimization_barrier(z)
+        return 1 / z, jnp.log(z)
     near = jnp.abs(excess) < 0.5
-    z = jnp.where(near, 1 + excess, plain)
-    zero = z <= 0
-    inverse = divide(jnp.ones_like(z), jnp.where(zero, 0, z))
-    # log(1 + x) = log z + (x - (z - 1)) / z, up to second order in what rounding took from x.
-    lost = jnp.where(near, excess - (z - 1), 0)
-    return inverse, jnp.where(zero, 0, jnp.log(jnp.where(zero, 1, z)) + lost * inverse), ~zero
+    # A barrier: two cheap loops over z are faster than one that does it all.
+    z = jax.lax.optimization_barrier(jnp.where(near, 1 + excess, z))
+    # log(1 + x) = log z + x - (z - 1), up to second order in what rounding took from x.
+    return 1 / z, jnp.log(z) + jnp.where(near, excess - (z - 1), 0)
+
+
+def log_tiny(x: Array) -> float:
+    """The logarithm of the smallest normal number of the type of `x`."""
+    return math.log(finfo(x).tiny)
 
 
 def logsumexp(
@@ -219,11 +228,16 @@ def log_normalise(
     if where is not None:
         log_weights = jnp.where(where, log_weights, -jnp.inf)
     axes = tuple(range(log_weights.ndim)) if axis is None else axis
-    log_z = logsumexp(log_weights, axis=axes)
+    # The top is taken off first: log_z itself is rounded to its own size, which may be large.
+    top = jnp.max(log_weights, axis=axes, keepdims=True, initial=-jnp.inf)
+    shift = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    centred = log_weights - shift
+    log_rest = logsumexp(centred, axis=axes)
+    log_z = log_rest + jnp.squeeze(shift, axes)
     ok = jnp.isfinite(log_z)
-    shift = jnp.expand_dims(jnp.where(ok, log_z, 0), axes)
     keep = jnp.expand_dims(ok, axes) & (log_weights > -jnp.inf)
-    log_p = jnp.where(keep, jnp.where(keep, log_weights, 0) - shift, -jnp.inf)
+    rest = jnp.expand_dims(jnp.where(ok, log_rest, 0), axes)
+    log_p = jnp.where(keep, jnp.where(keep, centred, 0) - rest, -jnp.inf)
     return log_p, log_z, ok
 
 

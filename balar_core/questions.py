@@ -30,19 +30,24 @@ class Question:
 
     def __post_init__(self) -> None:
         check_text(self.text, "the text of a question", error=InvalidQuestion)
-        name = f"question {self.text!r}"
-        if isinstance(self.choices, str) or not isinstance(self.choices, tuple | list):
-            raise InvalidQuestion(f"The choices of {name} are {self.choices!r}; give a tuple.")
-        object.__setattr__(self, "choices", tuple(self.choices))
+        name = f"Question {self.text!r}"
+        choices: object = self.choices
+        if not isinstance(choices, tuple | list):
+            raise InvalidQuestion(f"{name}: the choices are {choices!r}; give a tuple.")
+        object.__setattr__(self, "choices", tuple(choices))
         if len(self.choices) < 2:
             raise InvalidQuestion(
-                f"{name.capitalize()} has {len(self.choices)} choice(s); a question needs at least "
+                f"{name} has {len(self.choices)} choice(s); a question needs at least "
                 "two, or its answer tells nothing."
             )
         for position, choice in enumerate(self.choices):
-            check_text(choice, f"choice {position} of {name}", error=InvalidQuestion)
-        check_distinct(self.choices, f"{name.capitalize()}: choices", error=InvalidQuestion)
-        check_text(self.note, f"the note of {name}", empty=True, error=InvalidQuestion)
+            check_text(
+                choice, f"choice {position} of question {self.text!r}", error=InvalidQuestion
+            )
+        check_distinct(self.choices, f"{name}: choices", error=InvalidQuestion)
+        check_text(
+            self.note, f"the note of question {self.text!r}", empty=True, error=InvalidQuestion
+        )
 
 
 @dataclass(frozen=True)
