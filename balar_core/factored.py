@@ -132,18 +132,16 @@ def pair_scores(
         active: the pairs to score.
     """
     pairs = _prepare(pi, row_mask, column_mask, log_rows, log_columns, active)
-    sums = _sweep(pi, pairs, _first)
-    if pi.size > TILE_CELLS // 4:
-        again = (
-            active
-            & ~pairs.careful
-            & ~pairs.exact
-            & (_information(pairs, sums) < _resolution(pairs, sums))
-        )
-        second = _change(pairs, active=again, careful=again)
+    if pi.size <= TILE_CELLS // 4:  # many pairs together: a second look would cost more
+        sums = _sweep(pi, pairs, _careful)
+    else:
+        sums = _sweep(pi, pairs, _plain_or_careful)
+        lost = _information(pairs, sums) < _resolution(pairs, sums)
+        again = active & ~pairs.careful & ~pairs.exact & lost
+        second = _change(pairs, active=again)
         sums = _cond(
             jnp.any(again),
-            lambda: _choose(again, _sweep(pi, second, _first), sums),
+            lambda: _choose(again, _sweep(pi, second, _careful), sums),
             lambda: sums,
         )
     information = _information(pairs, sums)
@@ -195,10 +193,9 @@ def _prepare(
     row_range, row_zeros = _range(log_rows, reference)
     column_range, column_zeros = _range(log_columns, reference)
     widest = -0.7 * log_tiny(pi)
-    small = pi.size <= TILE_CELLS // 4  # many pairs together: a second look would cost more
     return _Pairs(
         active=active,
-        careful=(expected < EXPECT_LITTLE) | small,
+        careful=expected < EXPECT_LITTLE,
         exact=(row_range + column_range > widest) | (row_zeros & column_zeros),
         log_rows=log_rows,
         log_columns=log_columns,
@@ -232,11 +229,14 @@ def _relative(
 def _range(
     log_k: Float[Array, "pairs cells choices"], reference: Float[Array, "pairs choices"]
 ) -> tuple[Float[Array, " pairs"], Bool[Array, " pairs"]]:
-    """How far apart two possible choices can be, in nats; whether some row has a zero."""
+    """How far apart two possible choices can be, in nats; whether some row has a zero.
+
+    Infinitely far where a row leaves no choice at all.
+    """
     zero = log_k == -jnp.inf
     top = jnp.max(log_k, axis=-1)
     low = jnp.min(jnp.where(zero, jnp.inf, log_k), axis=-1)
-    widest = jnp.max(jnp.where(top == -jnp.inf, 0, top - low), axis=-1)
+    widest = jnp.max(jnp.where(top == -jnp.inf, jnp.inf, top - low), axis=-1)
     return widest, jnp.any(zero & (reference > 0)[:, None, :], axis=(1, 2))
 
 
@@ -288,13 +288,20 @@ def _sweep_tile(pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Eval
     return sums
 
 
-def _first(pi: Float[Array, "rows columns"], block: _Pairs) -> _Sums:
-    """Plain or careful; for sharp pairs the predicted answers state by state."""
-    sums = _cond(
+def _plain_or_careful(pi: Float[Array, "rows columns"], block: _Pairs) -> _Sums:
+    return _cond(
         jnp.any(block.careful & block.active),
-        lambda: _factored(pi, block, careful=True),
-        lambda: _factored(pi, block, careful=False),
+        lambda: _careful(pi, block),
+        lambda: _unless_exact(pi, block, _factored(pi, block, careful=False)),
     )
+
+
+def _careful(pi: Float[Array, "rows columns"], block: _Pairs) -> _Sums:
+    return _unless_exact(pi, block, _factored(pi, block, careful=True))
+
+
+def _unless_exact(pi: Float[Array, "rows columns"], block: _Pairs, sums: _Sums) -> _Sums:
+    """For pairs to be evaluated exactly the predicted answers come from the states."""
     return _cond(
         jnp.any(block.exact & block.active),
         lambda: _choose(block.exact, _exact(pi, block), sums),
