@@ -27,7 +27,16 @@ from balar_core.belief import (
     raise_for_status,
     update,
 )
-from balar_core.decision import Decision, Rule, Turn, decide, target_entropy, turn
+from balar_core.decision import (
+    Decision,
+    Response,
+    Rule,
+    Turn,
+    decide,
+    respond,
+    target_entropy,
+    turn,
+)
 from balar_core.errors import BalarError
 from balar_core.information import (
     Scores,
@@ -55,6 +64,7 @@ __all__ = [
     "LikelihoodTables",
     "MapState",
     "Question",
+    "Response",
     "Rule",
     "Scores",
     "StateSpace",
@@ -75,6 +85,7 @@ __all__ = [
     "mutual_information",
     "predictive",
     "raise_for_status",
+    "respond",
     "score",
     "target_entropy",
     "turn",

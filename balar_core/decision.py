@@ -9,14 +9,23 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .answers import AnswerTables, answer_posterior
-from .belief import Belief, MapState, entropy, map_state, marginals
+from .belief import Belief, MapState, Update, entropy, map_state, marginals, update
 from .errors import InvalidSetting
 from .information import Scores, score
 from .numerics import argmax, as_array, divide, xlogx
 from .status import Action, Status
 from .tables import LikelihoodTables
 
-__all__ = ["Decision", "Rule", "Turn", "decide", "target_entropy", "turn"]
+__all__ = [
+    "Decision",
+    "Response",
+    "Rule",
+    "Turn",
+    "decide",
+    "respond",
+    "target_entropy",
+    "turn",
+]
 
 
 class Rule(eqx.Module):
@@ -261,3 +270,95 @@ def turn(
         settled=settled,
     )
     return Turn(decision, scores, marginal, map_state(belief), posterior)
+
+
+class Response(eqx.Module):
+    """What `respond` returns.
+
+    Attributes:
+        update: the posterior, the log evidence and the status.
+        turn: what to do next, under the posterior.
+    """
+
+    update: Update
+    turn: Turn
+
+
+def respond(
+    belief: Belief,
+    tables: LikelihoodTables,
+    question: Int[Array, ""] | int,
+    user: Int[Array, ""] | int,
+    evidence: Float[Array, " choices"],
+    rule: Rule,
+    *,
+    questions_left: Int[Array, ""] | int,
+    may_ask: Bool[Array, ""] | bool = True,
+    may_expand: Bool[Array, ""] | bool = True,
+    answers: AnswerTables | None = None,
+    target: Int[Array, ""] | int | None = None,
+) -> Response:
+    """A whole turn in one compiled call: update, marginals, information of all pairs, decision.
+
+    Args:
+        belief: the belief before the answer.
+        tables: the tables, with the pair marked as asked (`LikelihoodTables.mark_asked`).
+        question: position of the question that was answered.
+        user: position of the user.
+        evidence: shape `(choices,)`; the same weight everywhere changes nothing.
+        rule: the thresholds.
+        questions_left: the horizon of the EXPAND rule, after this answer.
+        may_ask: whether the budget allows a question now.
+        may_expand: whether there is room for another dimension.
+        answers: the closed answer set, if there is one.
+        target: the position of the dimension whose value is the answer, if there is one.
+
+    Raises:
+        UnknownPair: no such question or user.
+        InvalidEvidence: evidence of another length than the choices, padding included.
+        InvalidTable: tables of another space.
+    """
+    tables.check_pair(question, user)
+    response: Response = _respond(
+        belief,
+        tables,
+        question,
+        user,
+        evidence,
+        rule,
+        questions_left=questions_left,
+        may_ask=may_ask,
+        may_expand=may_expand,
+        answers=answers,
+        target=target,
+    )
+    return response
+
+
+@jax.jit
+def _respond(
+    belief: Belief,
+    tables: LikelihoodTables,
+    question: Int[Array, ""] | int,
+    user: Int[Array, ""] | int,
+    evidence: Float[Array, " choices"],
+    rule: Rule,
+    *,
+    questions_left: Int[Array, ""] | int,
+    may_ask: Bool[Array, ""] | bool,
+    may_expand: Bool[Array, ""] | bool,
+    answers: AnswerTables | None,
+    target: Int[Array, ""] | int | None,
+) -> Response:
+    learned = update(belief, tables, question, user, evidence)
+    following = turn(
+        learned.belief,
+        tables,
+        rule,
+        questions_left=questions_left,
+        may_ask=may_ask,
+        may_expand=may_expand,
+        answers=answers,
+        target=target,
+    )
+    return Response(learned, following)

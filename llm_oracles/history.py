@@ -5,27 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from balar_core.dialogue import (
-    Answered,
-    Ask,
-    Conclude,
-    Concluded,
+    REPLY_TO,
     Dialogue,
     ElicitAnswers,
-    ElicitedAnswers,
-    ElicitedLikelihoods,
-    ElicitedPriors,
     ElicitLikelihoods,
     ElicitPriors,
     Need,
-    ProposedDimensions,
-    ProposedExpansion,
     ProposeDimensions,
-    ProposedQuestions,
     ProposeExpansion,
     ProposeQuestions,
     Reply,
-    ScoreAnswer,
-    ScoredAnswer,
     Stopped,
 )
 from balar_core.errors import BalarError, CorruptDialogue
@@ -34,19 +23,6 @@ from .problem import Problem
 from .problem_oracle import ProblemOracle
 
 __all__ = ["ChangedProblem", "Step", "check_unchanged", "steps"]
-
-REPLIES: dict[type[Need], type[Reply]] = {
-    ProposeDimensions: ProposedDimensions,
-    ElicitPriors: ElicitedPriors,
-    ProposeQuestions: ProposedQuestions,
-    ElicitLikelihoods: ElicitedLikelihoods,
-    ElicitAnswers: ElicitedAnswers,
-    Ask: Answered,
-    ScoreAnswer: ScoredAnswer,
-    ProposeExpansion: ProposedExpansion,
-    Conclude: Concluded,
-}
-"""Which reply answers which need."""
 
 NAMES = {
     ProposeDimensions: "dimensions",
@@ -86,7 +62,7 @@ def steps(dialogue: Dialogue) -> Iterator[Step]:
     """
     now = Dialogue.start(dialogue.setup)
     for reply in dialogue.replies:
-        need = next((n for n in now.needs if isinstance(reply, REPLIES[type(n)])), None)
+        need = next((n for n in now.needs if isinstance(reply, REPLY_TO[type(n)])), None)
         if need is None and not isinstance(reply, Stopped):
             raise CorruptDialogue(f"The reply {reply.kind!r} stands where it answers nothing.")
         yield Step(now, need, reply)

@@ -138,10 +138,7 @@ class ProblemOracle:
         if need.answers:
             answer = max(need.answers, key=lambda pair: pair[1])[0]
             return Concluded(answer, self._conclusion(answer))
-        if self.problem.target is not None:
-            return Concluded(dict(need.state)[self.problem.target])
-        state = ", ".join(f"{name}: {value}" for name, value in need.state)
-        return Concluded(None, f"Most likely ({need.probability:.0%}) {state}.")
+        return Concluded()
 
     def _conclusion(self, answer: str) -> str:
         entries = self.problem.answers.choices if self.problem.answers else ()

@@ -26,7 +26,7 @@ def report(dialogue: Dialogue, problem: str) -> dict[str, Any]:
     state, probability = dialogue.map_state()
     outcome = dialogue.outcome
     concluded = dialogue.conclusion or Concluded()
-    total = len(dialogue.explain().candidates)
+    total = len(dialogue.explain(about=False).candidates)
     first = asked[0][0] if asked else dialogue
     return {
         "problem": problem,

@@ -114,7 +114,7 @@ class Session:
             self._view.line('Answer with a number; ? if you do not know; "help" for more.', "dim")
 
     def _introduce(self, need: Ask) -> None:
-        explanation = self.dialogue.explain()
+        explanation = self.dialogue.explain(about=False)
         asked, left = len(self.dialogue.asked), explanation.questions_left
         if not self._problem.expansions:
             left = min(left, sum(c.state != "asked" for c in explanation.candidates))
@@ -165,7 +165,7 @@ class Session:
         dialogue = self.dialogue
         state, probability = dialogue.map_state()
         concluded = dialogue.conclusion or Concluded()
-        asked, total = len(dialogue.asked), len(dialogue.explain().candidates)
+        asked, total = len(dialogue.asked), len(dialogue.explain(about=False).candidates)
         self._view.conclusion(
             state=state,
             probability=probability,
@@ -213,7 +213,7 @@ class Session:
             self._view.bars("Answers", answers)
 
     def _questions(self) -> None:
-        self._view.ranking(self.dialogue.explain(), users=self._user_names)
+        self._view.ranking(self.dialogue.explain(about=False), users=self._user_names)
 
     def _back(self) -> None:
         try:
@@ -234,4 +234,6 @@ class Session:
 
 def _settled(dialogue: Dialogue) -> set[str]:
     """The questions that would tell next to nothing."""
-    return {c.question.text for c in dialogue.explain().candidates if c.state == "settled"}
+    return {
+        c.question.text for c in dialogue.explain(about=False).candidates if c.state == "settled"
+    }

@@ -10,6 +10,7 @@ from .codec import from_data, need_key, to_data
 from .explain import Candidate, Explanation
 from .machine import Dialogue
 from .needs import (
+    REPLY_TO,
     Answered,
     Ask,
     Cell,
@@ -39,6 +40,7 @@ from .setup import Settings, Setup
 from .state import Outcome
 
 __all__ = [
+    "REPLY_TO",
     "Answered",
     "Ask",
     "Candidate",

@@ -47,7 +47,8 @@ class Explanation:
         expand_threshold: EXPAND is preferred when the gap is above this.
         questions_left: how many questions may still be asked.
         candidates: every pair: open ones first, most informative first.
-        about: for the first candidate, what it tells about each dimension alone, largest first.
+        about: for the first candidate, what it tells about each dimension alone, largest first;
+            empty if that was not asked for.
     """
 
     action: str
@@ -61,26 +62,12 @@ class Explanation:
     about: tuple[tuple[str, float], ...]
 
 
-def explain(setup: Setup, state: State) -> Explanation:
+def explain(setup: Setup, state: State, *, about: bool) -> Explanation:
     """Explain the last decision of a state that has one."""
     assert state.turn is not None and state.belief is not None and state.packed is not None
     decision = state.turn.decision
     action = code_name(decision.action)
     candidates = _candidates(setup, state)
-    about: tuple[tuple[str, float], ...] = ()
-    if candidates and candidates[0].state != "asked":
-        best = candidates[0]
-        users = [user.name for user in setup.users]
-        shares = np.asarray(
-            dimension_information(state.belief, state.packed, best.position, users.index(best.user))
-        )
-        known = state.dimensions[: state.known]
-        about = tuple(
-            sorted(
-                ((d.name, float(i)) for d, i in zip(known, shares, strict=False)),
-                key=lambda pair: -pair[1],
-            )
-        )
     return Explanation(
         action=action if action in ("ask", "expand") and state.outcome is None else "stop",
         words=state.outcome.words if state.outcome else help_text(decision.action),
@@ -90,7 +77,7 @@ def explain(setup: Setup, state: State) -> Explanation:
         expand_threshold=float(decision.expand_threshold),
         questions_left=setup.settings.max_questions - len(state.asked),
         candidates=candidates,
-        about=about,
+        about=_shares(setup, state, candidates[0]) if about and candidates else (),
     )
 
 
@@ -111,3 +98,15 @@ def _candidates(setup: Setup, state: State) -> tuple[Candidate, ...]:
             expected = tuple(float(p) for p in predictive[q, u, : len(question.choices)])
             found.append(Candidate(q, question, user.name, told, expected, status))
     return tuple(sorted(found, key=lambda c: (order[c.state], -c.information)))
+
+
+def _shares(setup: Setup, state: State, best: Candidate) -> tuple[tuple[str, float], ...]:
+    """What a candidate tells about each dimension alone, largest first."""
+    assert state.belief is not None and state.packed is not None
+    if best.state == "asked":
+        return ()
+    user = [user.name for user in setup.users].index(best.user)
+    told = np.asarray(dimension_information(state.belief, state.packed, best.position, user))
+    names = [dimension.name for dimension in state.dimensions[: state.known]]
+    shares = [(name, float(share)) for name, share in zip(names, told, strict=False)]
+    return tuple(sorted(shares, key=lambda pair: -pair[1]))

@@ -20,6 +20,7 @@ from ..questions import Question, User
 from ..space import Dimension
 
 __all__ = [
+    "REPLY_TO",
     "Answered",
     "Ask",
     "Cell",
@@ -366,3 +367,16 @@ Reply = (
     | Concluded
     | Stopped
 )
+
+REPLY_TO: dict[type[Need], type[Reply]] = {
+    ProposeDimensions: ProposedDimensions,
+    ElicitPriors: ElicitedPriors,
+    ProposeQuestions: ProposedQuestions,
+    ElicitLikelihoods: ElicitedLikelihoods,
+    ElicitAnswers: ElicitedAnswers,
+    Ask: Answered,
+    ScoreAnswer: ScoredAnswer,
+    ProposeExpansion: ProposedExpansion,
+    Conclude: Concluded,
+}
+"""Which reply answers which need."""

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 
 from ..answers import AnswerTables
-from ..belief import Belief, expand, raise_for_status, update
-from ..decision import Rule, Turn, turn
+from ..belief import Belief, expand, raise_for_status
+from ..decision import Rule, Turn, respond
 from ..errors import AlreadyAsked, InvalidSetting, UnknownPair
 from ..labels import Row, evidence_weights
 from ..numerics import as_array
@@ -111,6 +111,21 @@ class State:
     def rounds(self) -> int:
         """Questions and expansions so far."""
         return len(self.asked) + self.expansions
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Evidence about one pair.
+
+    Attributes:
+        pair: positions of the question and the user.
+        weights: shape `(choices,)`; normalised.
+        what: the evidence in words, for messages.
+    """
+
+    pair: Pair
+    weights: np.ndarray
+    what: str
 
 
 def replace(state: State, **changes: object) -> State:
@@ -212,17 +227,28 @@ def absorb(setup: Setup, state: State) -> State:
     )
 
 
-def decide(setup: Setup, state: State) -> State:
-    """Score all open pairs in one compiled call and say what is needed next."""
+def decide(setup: Setup, state: State, learned: Learned | None = None) -> State:
+    """Take in what was learned, score all open pairs and say what is needed next.
+
+    All of it is one compiled call, also where nothing was learned, so that it is compiled once.
+    """
     assert state.belief is not None and state.packed is not None
     settings = setup.settings
     rounds_left = settings.max_rounds - state.rounds
     questions_left = settings.max_questions - len(state.asked)
     may_ask = questions_left > 0 and rounds_left > 0
     may_expand = may_ask and room_to_expand(setup, state)
-    result = turn(
+    question, user = learned.pair if learned else (0, 0)
+    evidence = np.ones(state.packed.choice_mask.shape[1])
+    if learned:
+        evidence[:] = 0
+        evidence[: len(learned.weights)] = learned.weights
+    response = respond(
         state.belief,
         state.packed,
+        question,
+        user,
+        as_array(evidence, float),
         Rule(settings.alpha, settings.beta, settings.expand_multiplier, settings.min_information),
         questions_left=questions_left if settings.horizon == "questions" else rounds_left,
         may_ask=may_ask,
@@ -230,16 +256,20 @@ def decide(setup: Setup, state: State) -> State:
         answers=state.answers,
         target=target_position(setup, state.dimensions),
     )
-    result = jax.device_get(result)
-    state = replace(state, turn=result)
+    status, result = jax.device_get((response.update.status, response.turn))
+    if learned:
+        raise_for_status(status, learned.what)
+    state = replace(state, belief=response.update.belief, turn=result)
     action = code_name(result.decision.action)
     if action == "ask":
         return replace(state, needs=(_ask(setup, state, result),))
     if action == "expand":
         return replace(state, needs=(_propose_expansion(setup, state),))
     if action == "question_budget" and rounds_left <= 0:
-        return finish(setup, state, "round_budget", help_text(Action.round_budget))
-    return finish(setup, state, action, help_text(result.decision.action))
+        action, words = "round_budget", help_text(Action.round_budget)
+    else:
+        words = help_text(result.decision.action)
+    return finish(setup, state, action, words.replace("1 - alpha", f"{1 - settings.alpha:g}"))
 
 
 def room_to_expand(setup: Setup, state: State) -> bool:
@@ -271,15 +301,10 @@ def learn(setup: Setup, state: State, pair: Pair, weights: np.ndarray, reply: st
     assert state.belief is not None and state.packed is not None
     q, u = pair
     question, user = state.questions[q], setup.users[u]
-    padded = np.zeros(state.packed.choice_mask.shape[1])
-    padded[: len(weights)] = weights
-    result = update(
-        state.belief, state.packed, q, u, as_array(padded.astype(state.belief.log_joint.dtype))
-    )
     said = reply or ", ".join(
         choice for choice, weight in zip(question.choices, weights, strict=True) if weight > 0
     )
-    raise_for_status(result.status, f"Question {question.text!r}, answer {said!r}")
+    learned = Learned(pair, weights, f"Question {question.text!r}, answer {said!r}")
     exchange = Exchange(
         question.text, question.choices, user.name, reply, tuple(float(w) for w in weights)
     )
@@ -287,11 +312,11 @@ def learn(setup: Setup, state: State, pair: Pair, weights: np.ndarray, reply: st
         setup,
         replace(
             state,
-            belief=result.belief,
             packed=state.packed.mark_asked(q, u),
             asked=(*state.asked, (q, u)),
             conversation=(*state.conversation, exchange),
         ),
+        learned,
     )
 
 
