@@ -26,7 +26,7 @@ from llm_oracles.store import FileTrouble, write_whole
 
 from . import memory, rivals
 from .machine import describe, use_device
-from .report import Accuracy, Case, Timed, draw, markdown, text, to_data
+from .report import Accuracy, Case, Timed, check_can_draw, draw, markdown, text, to_data
 from .rivals import own
 from .roofline import Rates, Work
 from .timing import interleave, median_ms
@@ -153,7 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sizes = parse_sizes(options.sizes)
         check_writable(options.json)
-        check_writable(options.plot)
+        if options.plot is not None:
+            check_writable(options.plot)
+            check_can_draw()
         device = use_device(options.device)
         machine = _machine(device, options, given)
         rates = Rates.measure(device)

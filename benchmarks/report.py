@@ -1,5 +1,6 @@
 """The results of the benchmark: as text, as a Markdown table, as JSON and as a plot."""
 
+import importlib.util
 import math
 import os
 from dataclasses import dataclass
@@ -202,6 +203,16 @@ def _cell(case: Case, name: str) -> str:
     return f"{rival.ms:.3g} ({rival.ms / case.ours.ms:.3g}×)"
 
 
+def check_can_draw() -> None:
+    """Find out before a long run that its results could not be drawn.
+
+    Raises:
+        NoPlot: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise NoPlot("The plot needs matplotlib; pip install 'balar[bench]', or leave --plot out.")
+
+
 def draw(cases: list[Case], path: Path) -> None:
     """Draw all contestants and the roofline, case by case, and save an SVG.
 
@@ -209,12 +220,9 @@ def draw(cases: list[Case], path: Path) -> None:
         NoPlot: matplotlib is not installed.
         FileTrouble: the file cannot be written; nothing is left behind.
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise NoPlot(
-            "The plot needs matplotlib; pip install 'balar[bench]', or leave --plot out."
-        ) from None
+    check_can_draw()
+    import matplotlib
+
     matplotlib.use("svg")
     from matplotlib import pyplot
 

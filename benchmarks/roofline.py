@@ -80,7 +80,7 @@ class Rates:
             )
         with ThreadPoolExecutor(cores()) as pool:
             return cls(
-                max(_xla_copy(256 * MEBI), _numpy_copy(pool, 256 * MEBI)),
+                max(_xla_copy(128 * MEBI), _numpy_copy(pool, 128 * MEBI)),
                 max(_matrix_product(n) for n in (512, 1024)),
                 max(_xla_cached(jnp.log), _numpy_cached(pool, np.log)),
                 max(_xla_cached(jnp.reciprocal), _numpy_cached(pool, np.reciprocal)),
@@ -101,7 +101,7 @@ class Rates:
         return max(parts.pop("bytes"), sum(parts.values()))
 
 
-def _best(run: Callable[[], object], repeats: int = 15) -> float:
+def _best(run: Callable[[], object], repeats: int = 9) -> float:
     """The shortest time in seconds, after a run that is not counted."""
     run()
     return min(timed(run) for _ in range(repeats))

@@ -308,6 +308,7 @@ def test_ratios_are_rival_over_ours_and_left_out_rivals_say_why(results):
         (["--tables", "wobbly"], "invalid choice"),
         (["--json", "no/such/folder/x.json"], "cannot be written"),
         (["--plot", "no/such/folder/x.svg"], "cannot be written"),
+        (["--sizes", "4x1x99999999999"], "beyond what fits"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
