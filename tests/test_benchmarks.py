@@ -180,14 +180,22 @@ def a_case(size: Size, rivals: dict[str, Timed | str]) -> Case:
     return Case(size, ours, rivals, 1.5, {"bytes": 0.1, "logarithms": 1.5})
 
 
-def test_targets_are_judged_on_ratios_and_a_missing_rival_counts_as_missed():
+def test_targets_are_judged_and_those_of_absent_rivals_are_not_measured():
     fast = Timed(60.0, 5, Accuracy(1e-6, 1e-5, True), None)
     case = a_case(
         Size(49152, 200, 4), {"torch_dense_score": fast, "torch_dense_build_and_score": "absent"}
     )
-    assert [met for _, met in targets(case)] == [True, False, True, True, True, True, True]
-    assert "MISSED  at least 80 times" in text(case)
+    assert [met for _, met in targets(case)] == [True, None, True, True, True, True, True]
+    assert "not measured  at least 80 times" in text(case)
     assert "absent" in text(case)
+
+
+def test_targets_are_shown_for_a_run_without_rivals_and_without_memory():
+    slow = Timed(2000.0, 5, Accuracy(2e-6, 1e-2, False), None)
+    case = Case(Size(49152, 200, 4), slow, {}, 1.5, {"bytes": 0.1})
+    judged = [met for _, met in targets(case)]
+    assert judged == [None, None, False, None, False, False, False]
+    assert text(case).count("MISSED") == 4
 
 
 def test_json_holds_a_reason_for_a_rival_that_did_not_run():
