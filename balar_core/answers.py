@@ -21,6 +21,7 @@ from .belief import Belief
 from .errors import InvalidQuestion, InvalidTable
 from .labels import DEFAULT_LABELS, LabelMap, Table
 from .numerics import as_array, log_normalise, logsumexp
+from .rows import map_tiles
 from .space import StateSpace, bucket, dimension_capacity
 from .tables import check_fit, check_possible, group_log_likelihood, table_array
 
@@ -111,9 +112,13 @@ def answer_posterior(
     columns = group_log_likelihood(answers.log_tables, layout.column_digits)
     log_joint = belief.log_joint
     if per_state:
-        log_k = rows.T[:, :, None] + columns.T[:, None, :]
-        log_z = logsumexp(log_k, axis=0, where=answers.mask[:, None, None])
-        log_joint = log_joint - jnp.where(log_z > -jnp.inf, log_z, 0)
+        log_joint = map_tiles(
+            _normalise_states,
+            (log_joint, rows),
+            (columns, answers.mask),
+            columns=layout.shape[1],
+            shards=layout.shards,
+        )
 
     def one(pair: tuple[Array, Array]) -> Array:
         row, column = pair
@@ -121,3 +126,15 @@ def answer_posterior(
 
     log_p, _, _ = log_normalise(jax.lax.map(one, (rows.T, columns.T)), where=answers.mask)
     return jnp.exp(log_p)
+
+
+def _normalise_states(
+    log_joint: Float[Array, "rows columns"],
+    log_rows: Float[Array, "rows answers"],
+    log_columns: Float[Array, "columns answers"],
+    mask: Bool[Array, " answers"],
+) -> Float[Array, "rows columns"]:
+    """The log joint less the normaliser of the product of experts of every state."""
+    log_k = log_rows.T[:, :, None] + log_columns.T[:, None, :]
+    log_z = logsumexp(log_k, axis=0, where=mask[:, None, None])
+    return log_joint - jnp.where(log_z > -jnp.inf, log_z, 0)

@@ -12,9 +12,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jax.sharding import PartitionSpec as P
+from jaxtyping import Array, Bool, Float, Int
 
-from .errors import ImpossibleEvidence, InvalidEvidence, InvalidTable, NumericFailure
+from .errors import (
+    ImpossibleEvidence,
+    InvalidEvidence,
+    InvalidSetting,
+    InvalidTable,
+    NumericFailure,
+)
 from .labels import DEFAULT_LABELS, LabelMap, Row
 from .numerics import (
     as_array,
@@ -25,6 +32,7 @@ from .numerics import (
     normalise,
     safe_log,
 )
+from .rows import map_tiles
 from .space import Dimension, Layout, StateSpace
 from .status import Status, code_name, help_text
 from .tables import LikelihoodTables, check_fit, group_log_likelihood
@@ -212,18 +220,20 @@ def _update(
     total = jnp.sum(evidence)
     log_s = safe_log(normalise(evidence))
     rows, columns = pair_log_likelihood(belief.layout, tables, question, user)
-    per_choice = rows.T[:, :, None] + columns.T[:, None, :]  # reduced at once, never made
-    log_z = logsumexp(per_choice, axis=0)
-    weighted = logsumexp(per_choice + log_s[:, None, None], axis=0)
-    possible = log_z > -jnp.inf
-    log_k = jnp.where(possible, weighted - jnp.where(possible, log_z, 0), -jnp.inf)
-    posterior, log_evidence, ok = log_normalise(belief.log_joint + log_k)
+    log_weights, contradicted = map_tiles(
+        _weigh,
+        (belief.log_joint, rows),
+        (columns, log_s),
+        columns=belief.layout.shape[1],
+        shards=belief.layout.shards,
+    )
+    posterior, log_evidence, ok = log_normalise(log_weights)
     bad = jnp.isnan(log_evidence)
 
     flat = jnp.all(jnp.where(present, evidence == evidence[0], True)) & (total > 0) & ~bad
     one_in = -safe_log(jnp.sum(present, dtype=evidence.dtype))
     log_evidence = jnp.where(flat, one_in, jnp.where(bad, -jnp.inf, log_evidence))
-    contradiction = jnp.any(~possible & (belief.log_joint > -jnp.inf))
+    contradiction = jnp.any(contradicted)
     status = Status.where(
         bad,
         Status.not_a_number,
@@ -237,6 +247,21 @@ def _update(
     log_joint = jnp.where(keep, belief.log_joint, posterior)
     log_evidence = jnp.where(contradiction, -jnp.inf, log_evidence)
     return Update(Belief(log_joint, belief.layout), log_evidence, status)
+
+
+def _weigh(
+    log_joint: Float[Array, "rows columns"],
+    log_rows: Float[Array, "rows choices"],
+    log_columns: Float[Array, "columns choices"],
+    log_s: Float[Array, " choices"],
+) -> tuple[Float[Array, "rows columns"], Bool[Array, " rows"]]:
+    """The log joint plus the log likelihood of the evidence; rows with a contradicted state."""
+    log_k = log_rows.T[:, :, None] + log_columns.T[:, None, :]
+    log_z = logsumexp(log_k, axis=0)
+    weighted = logsumexp(log_k + log_s[:, None, None], axis=0)
+    possible = log_z > -jnp.inf
+    gain = jnp.where(possible, weighted - jnp.where(possible, log_z, 0), -jnp.inf)
+    return log_joint + gain, jnp.any(~possible & (log_joint > -jnp.inf), axis=1)
 
 
 def pair_log_likelihood(
@@ -290,14 +315,34 @@ def map_state(belief: Belief) -> MapState:
     """The most probable state; the lowest flat index among those that tie within rounding."""
     layout = belief.layout
     best = jnp.max(belief.log_joint)
-    slack = 64 * finfo(best).eps * jnp.maximum(1, jnp.abs(best))
-    index = layout.row_index[:, None] + layout.column_index[None, :]
-    tied = (belief.log_joint >= best - slack) & layout.mask
+    least = best - 64 * finfo(best).eps * jnp.maximum(1, jnp.abs(best))
+    rows = belief.log_joint, layout.row_index, layout.row_digits, layout.row_mask
+    columns = layout.column_index, layout.column_digits, layout.column_mask
+    lowest = _lowest_state
+    if layout.shards is not None:
+        by_rows = layout.shards.by_rows()
+        lowest = layout.shards.local(lowest, (by_rows, P(), P()), by_rows)
+    blocks = lowest(rows, columns, least)
+    first = jnp.argmin(blocks.index)
+    state: MapState = jax.tree.map(lambda x: x[first], blocks)
+    return state
+
+
+def _lowest_state(
+    rows: tuple[Array, Array, Array, Array], columns: tuple[Array, Array, Array], least: Array
+) -> MapState:
+    """Of the states with at least this log probability the one of lowest index; leading axis 1."""
+    log_joint, row_index, row_digits, row_mask = rows
+    column_index, column_digits, column_mask = columns
+    index = row_index[:, None] + column_index[None, :]
+    tied = (log_joint >= least) & row_mask[:, None] & column_mask[None, :]
     index = jnp.where(tied, index, np.iinfo(index.dtype).max)
     cell = jnp.argmin(index)
     row, column = jnp.divmod(cell, index.shape[1])
-    digits = jnp.maximum(layout.row_digits[row], layout.column_digits[column])
-    return MapState(digits, index.ravel()[cell], belief.log_joint[row, column])
+    digits = jnp.maximum(row_digits[row], column_digits[column])
+    found = MapState(digits, index.ravel()[cell], log_joint[row, column])
+    alone: MapState = jax.tree.map(lambda x: x[None], found)
+    return alone
 
 
 def joint(belief: Belief, space: StateSpace) -> np.ndarray:
@@ -339,7 +384,13 @@ def expand(
         StateSpaceTooLarge: the new space passes the cap of `space`.
         InvalidDimension: the name is taken.
         InvalidTable, InvalidLabel, InvalidDistribution: a bad prior.
+        InvalidSetting: the belief is spread over devices.
     """
+    if belief.layout.shards is not None:
+        raise InvalidSetting(
+            "The belief is spread over devices; expand it before that, on one device, and spread "
+            "the larger one."
+        )
     larger = space.with_dimension(dimension)
     p = labels.distribution(
         prior, f"the prior of dimension {dimension.name!r}", length=dimension.size

@@ -35,6 +35,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float
 
 from .numerics import divergence, divide, finfo, log_tiny, logsumexp, reciprocal_and_log, xlogx
+from .rows import TILE_CELLS, Shards, sum_tiles
 
 __all__ = ["PairScores", "pair_scores", "state_likelihood"]
 
@@ -49,8 +50,6 @@ WEAKEST = 2.0**-20
 absolute error."""
 RESOLUTION = 2.0**11
 """An information this many rounding errors of its parts, or less, has lost digits."""
-TILE_CELLS = 2**16
-"""A tile of states, or a block of small pairs, has about this many cells."""
 EXACT = jax.lax.Precision.HIGHEST
 """Some accelerators round the factors of float32 products to 10 bits unless told not to."""
 
@@ -120,6 +119,7 @@ def pair_scores(
     log_rows: Float[Array, "pairs rows choices"],
     log_columns: Float[Array, "pairs columns choices"],
     active: Bool[Array, " pairs"],
+    shards: Shards | None = None,
 ) -> PairScores:
     """Score all active pairs; the others are 0.
 
@@ -130,18 +130,19 @@ def pair_scores(
         log_rows: log product of experts of the row group; -inf for padded choices.
         log_columns: the same of the column group.
         active: the pairs to score.
+        shards: how the rows are spread over devices, if they are.
     """
     pairs = _prepare(pi, row_mask, column_mask, log_rows, log_columns, active)
     if pi.size <= TILE_CELLS // 4:  # many pairs together: a second look would cost more
-        sums = _sweep(pi, pairs, _careful)
+        sums = _sweep(pi, pairs, _careful, shards)
     else:
-        sums = _sweep(pi, pairs, _plain_or_careful)
+        sums = _sweep(pi, pairs, _plain_or_careful, shards)
         lost = _information(pairs, sums) < _resolution(pairs, sums)
         again = active & ~pairs.careful & ~pairs.exact & lost
         second = _change(pairs, active=again)
         sums = _cond(
             jnp.any(again),
-            lambda: _choose(again, _sweep(pi, second, _careful), sums),
+            lambda: _choose(again, _sweep(pi, second, _careful, shards), sums),
             lambda: sums,
         )
     information = _information(pairs, sums)
@@ -151,7 +152,7 @@ def pair_scores(
     third = eqx.tree_at(lambda p: p.reference, _change(pairs, active=exact), predictive)
     information = _cond(
         jnp.any(exact),
-        lambda: jnp.where(exact, _sweep(pi, third, _exact).relative, information),
+        lambda: jnp.where(exact, _sweep(pi, third, _exact, shards).relative, information),
         lambda: information,
     )
     return PairScores(
@@ -240,34 +241,23 @@ def _range(
     return widest, jnp.any(zero & (reference > 0)[:, None, :], axis=(1, 2))
 
 
-def _sweep(pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Evaluate) -> _Sums:
+def _sweep(
+    pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Evaluate, shards: Shards | None
+) -> _Sums:
     """Sum over all states: tiles of rows outside, blocks of pairs inside."""
-    rows, columns = pi.shape
-    height = max(1, min(rows, TILE_CELLS // columns))
-    tiles = -(-rows // height)
-    if tiles == 1:
-        return _sweep_tile(pi, pairs, evaluate)
 
-    def cut(x: Array, axis: int) -> Array:
-        padding = [(0, 0)] * x.ndim
-        padding[axis] = (0, tiles * height - rows)
-        shape = (*x.shape[:axis], tiles, height, *x.shape[axis + 1 :])
-        return jnp.moveaxis(jnp.pad(x, padding).reshape(shape), axis, 0)
+    def tile(rows: tuple[Array, ...], pairs: _Pairs) -> _Sums:
+        tile_pi, *kernels = rows
+        part = eqx.tree_at(_of_rows, pairs, kernels, is_leaf=lambda x: x is None)
+        return _sweep_tile(tile_pi, part, evaluate)
 
-    def step(sums: _Sums, tile: tuple[Array, Array, Array]) -> tuple[_Sums, None]:
-        tile_pi, *of_rows = tile
-        part = eqx.tree_at(lambda p: (p.rows, p.log_rows), pairs, of_rows)
-        found = _sweep_tile(tile_pi, part, evaluate)
-        return _Sums(
-            sums.relative + found.relative,
-            sums.size + found.size,
-            sums.predictive + found.predictive,
-            sums.contradiction | found.contradiction,
-        ), None
+    cut = (pi, *_of_rows(pairs))
+    whole = eqx.tree_at(_of_rows, pairs, (None, None))
+    return sum_tiles(tile, cut, whole, axes=(0, 1, 1), columns=pi.shape[1], shards=shards)
 
-    cuts = cut(pi, 0), cut(pairs.rows, 1), cut(pairs.log_rows, 1)
-    sums, _ = jax.lax.scan(step, _nothing(pairs), cuts)
-    return sums
+
+def _of_rows(pairs: _Pairs) -> tuple[Array, Array]:
+    return pairs.rows, pairs.log_rows
 
 
 def _sweep_tile(pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Evaluate) -> _Sums:

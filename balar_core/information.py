@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 from .belief import Belief, marginals, pair_log_likelihood, scatter_cells
 from .factored import EXACT, pair_scores, state_likelihood
 from .numerics import divergence, normalise, xlogx
+from .rows import sum_tiles
 from .space import Layout
 from .status import Status
 from .tables import LikelihoodTables, check_fit, group_log_likelihood
@@ -71,6 +72,7 @@ def score(
         rows,
         columns,
         where.ravel(),
+        belief.layout.shards,
     )
     status = Status.where(jnp.any(found.contradiction), Status.impossible_state, Status.ok)
     return Scores(
@@ -158,14 +160,28 @@ def _dimension_information(
     check_fit(belief.layout, tables.log_tables)
     pi = normalise(jnp.exp(belief.log_joint))
     layout = belief.layout
-    k, _ = state_likelihood(*pair_log_likelihood(layout, tables, question, user))
-    by_row = jnp.einsum("ab,yab->ay", pi, k, precision=EXACT)
-    by_column = jnp.einsum("ab,yab->by", pi, k, precision=EXACT)
-    counts = jnp.zeros((*layout.value_mask.shape, k.shape[0]), pi.dtype)
-    counts = scatter_cells(counts, layout.row_digits, by_row)
+    log_rows, log_columns = pair_log_likelihood(layout, tables, question, user)
+    nothing = jnp.zeros((*layout.value_mask.shape, log_rows.shape[1]), pi.dtype)
+
+    def tile(rows: tuple[Array, ...], whole: tuple[Array, Array]) -> tuple[Array, Array]:
+        tile_pi, tile_log_rows, digits = rows
+        log_columns, nothing = whole
+        k, _ = state_likelihood(tile_log_rows, log_columns)
+        by_row = jnp.einsum("ab,yab->ay", tile_pi, k, precision=EXACT)
+        by_column = jnp.einsum("ab,yab->by", tile_pi, k, precision=EXACT)
+        return scatter_cells(nothing, digits, by_row), by_column
+
+    counts, by_column = sum_tiles(
+        tile,
+        (pi, log_rows, layout.row_digits),
+        (log_columns, nothing),
+        axes=(0, 0, 0),
+        columns=layout.shape[1],
+        shards=layout.shards,
+    )
     counts = scatter_cells(counts, layout.column_digits, by_column)
     p = jnp.sum(counts, axis=-1, keepdims=True)
-    independent = p * jnp.sum(by_row, axis=0)[None, None, :]
+    independent = p * jnp.sum(by_column, axis=0)[None, None, :]
     return jnp.sum(divergence(counts, independent), axis=(1, 2))
 
 

@@ -22,12 +22,15 @@ from jaxtyping import Array, Bool, Int
 
 from .errors import InvalidDimension, StateSpaceTooLarge
 from .numerics import as_array, safe_log
+from .rows import Shards
 from .text import check_distinct, check_text
 
 __all__ = ["Dimension", "Layout", "StateSpace", "bucket"]
 
 DEFAULT_MAX_STATES = 50_000
 """The paper's cap on the number of joint states."""
+MOST_STATES = 2**31 - 1
+"""More states have no index in the arrays of a layout, whatever `max_states` says."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class Layout(eqx.Module):
         column_index: shape `(columns,)`; flat index = `row_index[row] + column_index[column]`, the
             C order over the dimensions as they were given.
         value_mask: shape `(dimensions, values)`; False for padding.
+        shards: how the rows are spread over devices; None on one device.
     """
 
     row_digits: Int[Array, "rows dimensions"]
@@ -114,6 +118,7 @@ class Layout(eqx.Module):
     row_index: Int[Array, " rows"]
     column_index: Int[Array, " columns"]
     value_mask: Bool[Array, "dimensions values"]
+    shards: Shards | None = eqx.field(static=True, default=None)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -292,7 +297,16 @@ def dimension_capacity(count: int) -> int:
 
 
 def make_layout(sizes: Sequence[int], *, bucketed: bool = False) -> Layout:
-    """Build the index arrays of a space with the given sizes (see `StateSpace.layout`)."""
+    """Build the index arrays of a space with the given sizes (see `StateSpace.layout`).
+
+    Raises:
+        StateSpaceTooLarge: more than `MOST_STATES` states; nothing has been allocated by then.
+    """
+    if math.prod(sizes) > MOST_STATES:
+        raise StateSpaceTooLarge(
+            f"{' x '.join(map(str, sizes))} = {math.prod(sizes):,} joint states are more than "
+            f"{MOST_STATES:,}, the most that can be numbered. Drop a dimension or merge values."
+        )
     chosen = np.array(split_dimensions(sizes), dtype=bool)
     count, widest = len(sizes), max(sizes)
     dims = dimension_capacity(count) if bucketed else count

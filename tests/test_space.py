@@ -85,6 +85,13 @@ def test_states_are_counted_beyond_machine_integers() -> None:
     assert StateSpace(dimensions, max_states=4**40).size == 4**40
 
 
+def test_states_that_cannot_be_numbered_are_refused_before_anything_is_made() -> None:
+    dimensions = tuple(Dimension(f"d{j}", tuple("abcd")) for j in range(16))
+    space = StateSpace(dimensions, max_states=4**16)
+    with pytest.raises(StateSpaceTooLarge, match=r"4,294,967,296 joint states .* 2,147,483,647"):
+        space.layout()
+
+
 def test_cap_is_inclusive() -> None:
     dimensions = (Dimension("a", ("x", "y")), Dimension("b", ("x", "y", "z")))
     assert StateSpace(dimensions, max_states=6).size == 6
