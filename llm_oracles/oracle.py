@@ -7,10 +7,12 @@ An oracle is anything with one coroutine, `fulfil`. Oracles wrap one another: a 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from asyncio import FIRST_COMPLETED
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
-from balar_core.dialogue import Dialogue, Need, Reply, Stopped
+from balar_core.dialogue import Dialogue, Need, ProposeQuestions, Reply, Stopped
 from balar_core.errors import BalarError
 
 __all__ = ["EventLoopRunning", "OnReply", "Oracle", "converse", "run"]
@@ -36,9 +38,12 @@ async def converse(
 ) -> Dialogue:
     """Let an oracle answer whatever a dialogue needs, until it is finished.
 
-    All needs of a moment are fulfilled concurrently and told in the order of `dialogue.needs`. If
-    one of them fails, or the conversation is cancelled, the replies that did arrive are told (and
-    handed to `on_reply`) before the error goes on, so that nothing has to be asked again.
+    A need is worked on from the moment it is known, also while older ones are still open: tables
+    are filled as soon as there are questions, whether or not the priors have come. Replies are
+    told in the order of `dialogue.needs` whichever arrives first, so that the same replies give
+    the same dialogue. If an oracle fails, or the conversation is cancelled, the replies that did
+    arrive are told (and handed to `on_reply`) before the error goes on, so that nothing has to be
+    asked again.
 
     Args:
         dialogue: where to begin.
@@ -51,44 +56,99 @@ async def converse(
     Raises:
         Exception: whatever the oracle raises, or a `BalarError` for a reply that does not fit.
     """
-    while not dialogue.finished:
-        needs = dialogue.needs
-        tasks = [asyncio.ensure_future(oracle.fulfil(need)) for need in needs]
-        try:
-            await asyncio.wait(tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            dialogue, failures = _tell(dialogue, needs, tasks, on_reply)
-        if failures:
-            for further in failures[1:]:
-                failures[0].add_note(f"At the same time: {further}")
-            raise failures[0]
-    return dialogue
+    work = _Work(dialogue, oracle, on_reply)
+    try:
+        while not work.dialogue.finished and not work.failures:
+            work.begin()
+            await work.something()
+            work.tell()
+        await work.everything()
+    finally:
+        work.end()
+    if work.failures:
+        for further in work.failures[1:]:
+            work.failures[0].add_note(f"At the same time: {further}")
+        raise work.failures[0]
+    return work.dialogue
 
 
-def _tell(
-    dialogue: Dialogue,
-    needs: Sequence[Need],
-    tasks: Sequence[asyncio.Task[Reply]],
-    on_reply: OnReply | None,
-) -> tuple[Dialogue, list[BaseException]]:
-    """Tell the replies that have arrived; collect what went wrong with the others."""
-    failures: list[BaseException] = []
-    for need, task in zip(needs, tasks, strict=True):
-        if not task.done():
-            continue
+class _Work:
+    """The work on the needs of a dialogue.
+
+    Attributes:
+        dialogue: the dialogue, told what has arrived.
+        failures: what went wrong; nothing new is begun after the first.
+    """
+
+    def __init__(self, dialogue: Dialogue, oracle: Oracle, on_reply: OnReply | None) -> None:
+        self.dialogue = dialogue
+        self.failures: list[BaseException] = []
+        self._oracle = oracle
+        self._on_reply = on_reply
+        self._tasks: dict[Need, asyncio.Task[Reply]] = {}
+
+    def begin(self) -> None:
+        """Begin to work on all needs that are known, and leave those that are needed no longer."""
+        known = dict.fromkeys((*self.dialogue.needs, *self._ahead().needs))
+        for need in self._tasks.keys() - known.keys():
+            self._tasks.pop(need).cancel()
+        # Questions first: the likelihood tables wait for them.
+        for need in sorted(known, key=lambda need: not isinstance(need, ProposeQuestions)):
+            if need not in self._tasks:
+                self._tasks[need] = asyncio.ensure_future(self._oracle.fulfil(need))
+
+    def _ahead(self) -> Dialogue:
+        """The dialogue as it will be after the replies that overtook others; not kept."""
+        ahead = self.dialogue
+        for need, task in self._tasks.items():
+            if need in ahead.needs and _succeeded(task) and not isinstance(task.result(), Stopped):
+                with suppress(BalarError):  # it is told again in its turn, and raised then
+                    ahead = ahead.tell(task.result())
+        return ahead
+
+    async def something(self) -> None:
+        """Wait until something arrives; after a failure, until everything has."""
+        open_tasks = [task for task in self._tasks.values() if not task.done()]
+        done, _ = await asyncio.wait(open_tasks, return_when=FIRST_COMPLETED)
+        if not all(map(_succeeded, done)):
+            await self.everything()
+
+    async def everything(self) -> None:
+        """Wait until all that was begun has arrived."""
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def tell(self, *, around_open: bool = False) -> None:
+        """Tell what has arrived, in order; `around_open` also what is behind an open need."""
+        needs = iter(self.dialogue.needs)
+        while (need := next(needs, None)) is not None:
+            task = self._tasks.get(need)
+            if task is not None and task.done():
+                if self._tell(need, self._tasks.pop(need)):
+                    needs = iter(self.dialogue.needs)
+            elif not around_open:
+                return
+
+    def _tell(self, need: Need, task: asyncio.Task[Reply]) -> bool:
         try:
             reply = task.result()
-            dialogue = dialogue.tell(reply)
+            self.dialogue = self.dialogue.tell(reply)
         except BaseException as error:  # also KeyboardInterrupt: the siblings must not be lost
-            failures.append(error)
-            continue
-        if on_reply is not None:
-            on_reply(dialogue, need, reply)
-        if isinstance(reply, Stopped):
-            break
-    return dialogue, failures
+            self.failures.append(error)
+            return False
+        if self._on_reply is not None:
+            self._on_reply(self.dialogue, need, reply)
+        return True
+
+    def end(self) -> None:
+        """Stop all work, and tell what has arrived."""
+        for task in self._tasks.values():
+            task.cancel()
+        self.tell(around_open=True)
+
+
+def _succeeded(task: asyncio.Task[Reply]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def run(dialogue: Dialogue, oracle: Oracle, on_reply: OnReply | None = None) -> Dialogue:

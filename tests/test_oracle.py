@@ -82,6 +82,30 @@ def test_needs_of_one_moment_are_fulfilled_at_the_same_time_and_told_in_order() 
     assert kinds.index("elicited_priors") < kinds.index("proposed_questions")
 
 
+def test_tables_are_filled_while_the_priors_are_still_open() -> None:
+    slow_priors, slow_questions = Meddling(elicit_priors=0.05), Meddling(propose_questions=0.05)
+    dialogue = run(start(), slow_priors)
+    events = slow_priors.events
+    assert events.index("begin elicit_likelihoods") < events.index("end elicit_priors")
+    assert dialogue.to_json() == run(start(), slow_questions).to_json()
+
+
+def test_a_reply_that_overtook_another_is_kept_when_the_other_fails() -> None:
+    saved: list[Dialogue] = []
+
+    class Failing(Meddling):
+        async def fulfil(self, need: Need) -> Reply:
+            reply = await super().fulfil(need)
+            if isinstance(need, ElicitPriors):
+                raise ConnectionError("the line is dead")
+            return reply
+
+    with pytest.raises(ConnectionError):
+        run(start(), Failing(elicit_priors=0.05), lambda dialogue, *_: saved.append(dialogue))
+    assert {type(need) for need in saved[-1].needs} == {ElicitPriors}
+    assert [need.kind for need in run(saved[-1], Meddling()).needs] == []
+
+
 @pytest.mark.parametrize("failure", [ConnectionError("the line is dead"), ElicitedPriors(())])
 def test_a_failing_need_loses_no_reply_of_its_siblings(failure: Reply | BaseException) -> None:
     saved: list[Dialogue] = []
