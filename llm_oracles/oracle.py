@@ -89,7 +89,7 @@ class _Work:
 
     def begin(self) -> None:
         """Begin to work on all needs that are known, and leave those that are needed no longer."""
-        known = dict.fromkeys((*self.dialogue.needs, *self._ahead().needs))
+        known = self._known()
         for need in self._tasks.keys() - known.keys():
             self._tasks.pop(need).cancel()
         # Questions first: the likelihood tables wait for them.
@@ -97,14 +97,16 @@ class _Work:
             if need not in self._tasks:
                 self._tasks[need] = asyncio.ensure_future(self._oracle.fulfil(need))
 
-    def _ahead(self) -> Dialogue:
-        """The dialogue as it will be after the replies that overtook others; not kept."""
+    def _known(self) -> dict[Need, None]:
+        """The needs of now, and those that replies bring up which overtook others."""
         ahead = self.dialogue
+        known = dict.fromkeys(ahead.needs)
         for need, task in self._tasks.items():
             if need in ahead.needs and _succeeded(task) and not isinstance(task.result(), Stopped):
                 with suppress(BalarError):  # it is told again in its turn, and raised then
                     ahead = ahead.tell(task.result())
-        return ahead
+                    known |= dict.fromkeys(ahead.needs)
+        return known
 
     async def something(self) -> None:
         """Wait until something arrives; after a failure, until everything has."""
