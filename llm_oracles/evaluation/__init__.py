@@ -1,0 +1,1 @@
+"""Measuring how well implicit needs are met, and at what price in probes."""
