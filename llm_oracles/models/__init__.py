@@ -1,5 +1,6 @@
 """Language models: clients of servers, and wrappers that record, cache, limit and watch them."""
 
+from .client import ChatModel
 from .errors import (
     BudgetExceeded,
     DeadlineExceeded,
@@ -16,10 +17,15 @@ from .errors import (
     SchemaUnsupported,
     ScoringUnsupported,
     StorageTrouble,
+    Temporary,
     TransportFailure,
     Truncated,
 )
+from .limits import Limits
 from .model import LikelihoodModel, Model
+from .retry import RetryPolicy
+from .secrets import Secret
+from .server import Price, Server
 from .values import (
     Completion,
     Message,
@@ -33,25 +39,32 @@ from .values import (
 
 __all__ = [
     "BudgetExceeded",
+    "ChatModel",
     "Completion",
     "DeadlineExceeded",
     "InvalidEndpoint",
     "InvalidKey",
     "LikelihoodModel",
+    "Limits",
     "Malformed",
     "Message",
     "Model",
     "ModelError",
     "NotAuthorised",
+    "Price",
     "RateLimited",
     "Refused",
     "ReplayMiss",
     "ReplyError",
     "Request",
     "RequestRejected",
+    "RetryPolicy",
     "SchemaUnsupported",
     "ScoringUnsupported",
+    "Secret",
+    "Server",
     "StorageTrouble",
+    "Temporary",
     "TokenScore",
     "TokenScores",
     "TransportFailure",

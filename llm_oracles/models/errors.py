@@ -39,6 +39,7 @@ __all__ = [
     "SchemaUnsupported",
     "ScoringUnsupported",
     "StorageTrouble",
+    "Temporary",
     "TransportFailure",
     "Truncated",
 ]
@@ -57,23 +58,38 @@ class ModelError(BalarError):
         self.usage = Usage()
         self.request_id = request_id
 
+    def __str__(self) -> str:
+        attempts = self.usage.attempts
+        return super().__str__() + (f" (After {attempts} attempts.)" if attempts > 1 else "")
 
-class TransportFailure(ModelError):
-    """No usable reply arrived, for reasons that may pass; it was retried."""
 
-
-class RateLimited(ModelError):
-    """The server wants fewer calls.
+class Temporary(ModelError):
+    """Something that may pass. It was retried as often as the retry policy allows.
 
     Attributes:
         retry_after: seconds that the server asked to wait; None if it did not say.
+        final: whether the server said that retrying is of no use.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, request_id: str | None = None
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        final: bool = False,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(message, request_id=request_id)
         self.retry_after = retry_after
+        self.final = final
+
+
+class TransportFailure(Temporary):
+    """No usable reply arrived."""
+
+
+class RateLimited(Temporary):
+    """The server wants fewer calls."""
 
 
 class RequestRejected(ModelError):

@@ -1,7 +1,9 @@
 """What is asked of a language model and what comes back: frozen values with one JSON form each.
 
-The JSON form is canonical (sorted keys, no superfluous blanks, numbers that are finite), so that
-equal values are equal texts: it is what recordings hold and what addresses in a cache are made of.
+The JSON form is canonical (no superfluous blanks, nothing escaped that need not be, only finite
+numbers), so that equal values are equal texts: it is what recordings hold and what addresses in a
+cache are made of. Keys stay in order, because the order of a schema's properties is the order in
+which a model writes them.
 """
 
 import hashlib
@@ -204,18 +206,16 @@ class TokenScores:
 
 
 def canonical_json(data: object) -> str:
-    r"""The one JSON text of a value.
+    r"""The JSON text of a value.
 
     Raises:
         InvalidInput: the value has no JSON text (a number that is not finite, an unknown type).
 
     >>> canonical_json({"b": [1.5, None], "a": "Łódź"})
-    '{"a":"Łódź","b":[1.5,null]}'
+    '{"b":[1.5,null],"a":"Łódź"}'
     """
     try:
-        return json.dumps(
-            data, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-        )
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"This value has no JSON text: {error}.") from None
 
