@@ -83,8 +83,8 @@ class LLMOracle:
         self._granularity = granularity
         self._asker = Asker(
             model,
-            preset=Preset.named(preset) if isinstance(preset, str) else preset,
-            sampling=sampling or Sampling(),
+            preset=preset,
+            sampling=sampling,
             repairs=repairs,
             on_progress=on_progress,
         )

@@ -33,7 +33,6 @@ from llm_oracles.elicitation import (
     TABLES,
     Asker,
     Preset,
-    Sampling,
     Sheet,
     UnfilledCell,
     UnknownPreset,
@@ -59,7 +58,7 @@ SAID = Exchange("How is the soil?", ("dry", "wet"), "you", "bone dry", (1.0, 0.0
 
 
 def asker(model: Any, repairs: int = 2) -> Asker:
-    return Asker(model, preset=Preset.named("general"), sampling=Sampling(), repairs=repairs)
+    return Asker(model, repairs=repairs)
 
 
 class Scripted:
@@ -396,7 +395,7 @@ def test_without_a_closed_answer_set_the_end_is_a_text() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_fills_every_instruction(name: str) -> None:
     model = WorldModel()
-    ask = Asker(model, preset=Preset.named(name), sampling=Sampling(), repairs=0)
+    ask = Asker(model, preset=name)
 
     async def everything() -> None:
         await propose_dimensions(ask, propose())
@@ -461,12 +460,6 @@ def test_a_negative_number_of_repairs_is_refused() -> None:
 def test_progress_counts_calls_and_tokens_as_they_come() -> None:
     seen: list[tuple[int, int, int]] = []
     model = WorldModel()
-    ask = Asker(
-        model,
-        preset=Preset("Be brief."),
-        sampling=Sampling(),
-        repairs=0,
-        on_progress=lambda p: seen.append((p.begun, p.done, p.usage.tokens)),
-    )
+    ask = Asker(model, on_progress=lambda p: seen.append((p.begun, p.done, p.usage.tokens)))
     asyncio.run(fill(ask, sheet()))
     assert seen == [(1, 0, 0), (1, 1, 15)]

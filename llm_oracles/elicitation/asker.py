@@ -82,31 +82,35 @@ class Asker:
 
     Args:
         model: the model.
-        preset: the kind of problem.
+        preset: the kind of problem, or its name.
         sampling: how replies are drawn.
         repairs: how often to ask again for what is missing or cannot be used.
         on_progress: called whenever a call begins or ends.
 
     Attributes:
         progress: how far the calls are.
+
+    Raises:
+        UnknownPreset: there is no preset of this name.
+        InvalidSetting: a negative number of repairs.
     """
 
     def __init__(
         self,
         model: Model,
         *,
-        preset: Preset,
-        sampling: Sampling,
-        repairs: int,
+        preset: Preset | str = "general",
+        sampling: Sampling | None = None,
+        repairs: int = 2,
         on_progress: OnProgress | None = None,
     ) -> None:
         if repairs < 0:
             raise InvalidSetting(f"repairs is {repairs}; it is 0 or more.")
-        self.preset = preset
+        self.preset = Preset.named(preset) if isinstance(preset, str) else preset
         self.repairs = repairs
         self.progress = Progress()
         self._model = model
-        self._sampling = sampling
+        self._sampling = sampling or Sampling()
         self._on_progress = on_progress
 
     async def ask(self, task: Task, read: Callable[[Any], T]) -> T:

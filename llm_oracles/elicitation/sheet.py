@@ -1,8 +1,9 @@
 """Tables of labels: filled by a model cell by cell, and never guessed.
 
-A cell that the reply leaves out, gives with a label that does not exist, or gives twice, is asked
-for again, alone; what the reply adds beyond the cells of the sheet is never used. So a table comes
-out whole and as the model meant it, or not at all.
+A cell that the reply leaves out, or gives with a label that does not exist, is asked for again,
+alone; a reply that gives a cell twice is no sound JSON and is not used at all; what a reply adds
+beyond the cells of the sheet is never used. So a table comes out whole and as the model meant it,
+or not at all.
 """
 
 from collections.abc import Mapping, Sequence
