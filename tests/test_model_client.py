@@ -107,6 +107,18 @@ def test_a_request_is_sent_as_the_protocol_wants_it() -> None:
     }
 
 
+@pytest.mark.parametrize("formats", [("json_schema",), ("text",)])
+def test_properties_keep_their_order_so_that_a_reason_comes_before_its_conclusion(
+    formats: tuple[str, ...],
+) -> None:
+    texts = {"type": "string"}
+    schema = {"type": "object", "properties": {"reason": texts, "answer": texts}}
+    request = Request((Message("user", "Which?"),), schema=schema)
+    _, server = complete(['{"reason":"","answer":""}'], request, formats=formats)
+    sent = json.dumps(server.bodies[0])
+    assert sent.index("reason") < sent.index("answer")
+
+
 def test_what_is_not_set_is_not_sent_and_extra_fields_win() -> None:
     request = Request((Message("user", "Hello"),), temperature=None, max_tokens=9)
     with ChatServer() as server:
