@@ -14,6 +14,19 @@ nothing but JAX, NumPy, Equinox and Optax.
 """
 
 from balar_core._version import __version__
+from balar_core.advantages import (
+    group_advantages,
+    group_keep_mask,
+    soft_overlong,
+    turn_advantages,
+)
+from balar_core.aggregation import (
+    Loss,
+    group_token_mean,
+    sequence_mean_token_mean,
+    sequence_mean_token_scale,
+    token_mean,
+)
 from balar_core.answers import AnswerTables, answer_posterior
 from balar_core.belief import (
     Belief,
@@ -46,10 +59,25 @@ from balar_core.information import (
     score,
 )
 from balar_core.labels import DEFAULT_LABELS, LabelMap, evidence_weights
+from balar_core.objectives import (
+    LossTerms,
+    clip_fraction,
+    dapo_loss,
+    dr_grpo_loss,
+    grpo_loss,
+    kl_penalty,
+    token_losses,
+)
 from balar_core.questions import Question, User
 from balar_core.space import Dimension, Layout, StateSpace
 from balar_core.status import Action, Status
 from balar_core.tables import LikelihoodTables
+from balar_core.turn_rewards import (
+    discounted_returns,
+    log_differences,
+    probability_differences,
+    to_tokens,
+)
 
 __all__ = [
     "DEFAULT_LABELS",
@@ -62,6 +90,8 @@ __all__ = [
     "LabelMap",
     "Layout",
     "LikelihoodTables",
+    "Loss",
+    "LossTerms",
     "MapState",
     "Question",
     "Response",
@@ -74,20 +104,38 @@ __all__ = [
     "User",
     "__version__",
     "answer_posterior",
+    "clip_fraction",
+    "dapo_loss",
     "decide",
     "dimension_information",
+    "discounted_returns",
+    "dr_grpo_loss",
     "entropy",
     "evidence_weights",
     "expand",
+    "group_advantages",
+    "group_keep_mask",
+    "group_token_mean",
+    "grpo_loss",
     "joint",
+    "kl_penalty",
+    "log_differences",
     "map_state",
     "marginals",
     "mutual_information",
     "predictive",
+    "probability_differences",
     "raise_for_status",
     "respond",
     "score",
+    "sequence_mean_token_mean",
+    "sequence_mean_token_scale",
+    "soft_overlong",
     "target_entropy",
+    "to_tokens",
+    "token_losses",
+    "token_mean",
     "turn",
+    "turn_advantages",
     "update",
 ]
