@@ -13,13 +13,17 @@ and the way out. Inside compiled code nothing is raised: a `Status` travels with
     │   ├── InvalidDistribution    NaN, negative, infinite or all-zero weights
     │   ├── InvalidTable           wrong shape, missing, duplicate or unknown cells
     │   ├── InvalidEvidence        evidence that does not fit its question
-    │   └── InvalidSetting         a setting out of range
+    │   ├── InvalidSetting         a setting out of range
+    │   ├── InvalidGap             a gap that is not a number from 0 to 1
+    │   ├── InvalidFrame           an intent frame that cannot be used
+    │   └── InvalidTool            a tool without a name, a schema or a usable cost
     ├── StateSpaceTooLarge         more joint states than the cap allows
     ├── ImpossibleEvidence         every state with probability left excludes the answer
     ├── UnknownPair                no such (question, user) pair
     ├── AlreadyAsked               the pair was asked before
     ├── UnexpectedReply            the dialogue is not waiting for this
     ├── CorruptDialogue            a saved dialogue that cannot be read
+    ├── CorruptProbing             a saved probe loop that cannot be read
     └── NumericFailure             a score that is not a number
 """
 
@@ -64,6 +68,18 @@ class InvalidSetting(InvalidInput):
     """A setting outside its range."""
 
 
+class InvalidGap(InvalidInput):
+    """A gap between what was asked and what is needed that is not a number from 0 to 1."""
+
+
+class InvalidFrame(InvalidInput):
+    """An intent frame with a part that is missing, malformed or out of range."""
+
+
+class InvalidTool(InvalidInput):
+    """A tool, or a call of one, that is malformed; two tools of one name."""
+
+
 class StateSpaceTooLarge(BalarError):
     """The product of the dimensions has more states than the cap allows."""
 
@@ -86,6 +102,10 @@ class UnexpectedReply(BalarError):
 
 class CorruptDialogue(BalarError):
     """A saved dialogue cannot be read back."""
+
+
+class CorruptProbing(BalarError):
+    """A saved probe loop cannot be read back."""
 
 
 class NumericFailure(BalarError):

@@ -23,6 +23,7 @@ from .tables import LikelihoodTables, check_fit, group_log_likelihood
 __all__ = [
     "Scores",
     "dimension_information",
+    "information_about",
     "mutual_information",
     "predictive",
     "score",
@@ -183,6 +184,44 @@ def _dimension_information(
     p = jnp.sum(counts, axis=-1, keepdims=True)
     independent = p * jnp.sum(by_column, axis=0)[None, None, :]
     return jnp.sum(divergence(counts, independent), axis=(1, 2))
+
+
+@jax.jit
+def information_about(
+    belief: Belief, tables: LikelihoodTables, dimensions: Bool[Array, " dimensions"]
+) -> Float[Array, "questions users"]:
+    r"""What every pair tells about some dimensions: \(\sum_{j \in J} I(\theta_j; Y)\), in nats.
+
+    By so much the sum of the marginal entropies of these dimensions is expected to fall; with one
+    dimension it is the mutual information with that dimension. Unlike `mutual_information` it does
+    not pay for what a question tells about the others.
+
+    Args:
+        belief: the belief.
+        tables: the tables.
+        dimensions: shape `(dimensions,)`, padding included; True for those that matter.
+
+    Returns:
+        Shape `(questions, users)`; 0 for pairs that do not exist.
+
+    Raises:
+        InvalidTable: tables of another space.
+
+    >>> from balar_core.space import StateSpace
+    >>> space = StateSpace.of(cause=["a", "b"], place=["x", "y"])
+    >>> belief = Belief.from_priors(space, [(0.5, 0.5), (0.5, 0.5)])
+    >>> tables = LikelihoodTables.build(space, [2], {(0, 0): [[[1, 0], [0, 1]], None]})
+    >>> round(information_about(belief, tables, jnp.array([True, False])).item(), 3)
+    0.693
+    """
+    questions, users = tables.valid.shape
+
+    def of(pair: Int[Array, ""]) -> Float[Array, ""]:
+        shares = _dimension_information(belief, tables, pair // users, pair % users)
+        return jnp.sum(jnp.where(dimensions, shares, 0))
+
+    found = jax.lax.map(of, jnp.arange(questions * users)).reshape(questions, users)
+    return jnp.where(tables.valid, found, 0)
 
 
 def dimension_entropies(belief: Belief) -> Float[Array, " dimensions"]:
