@@ -1,5 +1,8 @@
 """Language models: clients of servers, and wrappers that record, cache, limit and watch them."""
 
+from .budget import Budget, BudgetModel
+from .cache import CachingModel
+from .cassette import RecordingModel, ReplayingModel
 from .client import ChatModel
 from .errors import (
     BudgetExceeded,
@@ -26,6 +29,7 @@ from .model import LikelihoodModel, Model
 from .retry import RetryPolicy
 from .secrets import Secret
 from .server import Price, Server
+from .tracing import Event, Trace, TracingModel
 from .values import (
     Completion,
     Message,
@@ -38,10 +42,14 @@ from .values import (
 )
 
 __all__ = [
+    "Budget",
     "BudgetExceeded",
+    "BudgetModel",
+    "CachingModel",
     "ChatModel",
     "Completion",
     "DeadlineExceeded",
+    "Event",
     "InvalidEndpoint",
     "InvalidKey",
     "LikelihoodModel",
@@ -53,8 +61,10 @@ __all__ = [
     "NotAuthorised",
     "Price",
     "RateLimited",
+    "RecordingModel",
     "Refused",
     "ReplayMiss",
+    "ReplayingModel",
     "ReplyError",
     "Request",
     "RequestRejected",
@@ -67,6 +77,8 @@ __all__ = [
     "Temporary",
     "TokenScore",
     "TokenScores",
+    "Trace",
+    "TracingModel",
     "TransportFailure",
     "Truncated",
     "Usage",

@@ -49,18 +49,20 @@ class ModelError(BalarError):
     """Base class of what goes wrong with language models.
 
     Attributes:
+        message: what went wrong, and the way out.
         usage: what the call has cost all the same.
         request_id: what the server calls the failed request, for its operators; None if unknown.
     """
 
     def __init__(self, message: str, *, request_id: str | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.usage = Usage()
         self.request_id = request_id
 
     def __str__(self) -> str:
         attempts = self.usage.attempts
-        return super().__str__() + (f" (After {attempts} attempts.)" if attempts > 1 else "")
+        return self.message + (f" (After {attempts} attempts.)" if attempts > 1 else "")
 
 
 class Temporary(ModelError):

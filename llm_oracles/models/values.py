@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,7 +30,11 @@ __all__ = [
     "completion_to_data",
     "content_address",
     "request_to_data",
+    "usage_from_data",
+    "usage_to_data",
 ]
+
+T = TypeVar("T")
 
 Role = Literal["system", "user", "assistant"]
 
@@ -224,6 +228,8 @@ def request_to_data(request: Request) -> dict[str, Any]:
     """A request as JSON-able data. `purpose` is left out: it changes nothing in the reply."""
     data = asdict(request)
     del data["purpose"]
+    if request.temperature is not None:
+        data["temperature"] = float(request.temperature)  # 0 and 0.0 are the same
     return data
 
 
@@ -238,15 +244,34 @@ def completion_from_data(data: object) -> Completion:
     Raises:
         InvalidInput: the data are no completion; the message says where.
     """
+    return _read(_COMPLETION, data, "completion")
+
+
+def usage_to_data(usage: Usage) -> dict[str, Any]:
+    """A usage as JSON-able data."""
+    return asdict(usage)
+
+
+def usage_from_data(data: object) -> Usage:
+    """The usage that `usage_to_data` wrote.
+
+    Raises:
+        InvalidInput: the data are no usage; the message says where.
+    """
+    return _read(_USAGE, data, "usage")
+
+
+def _read(adapter: TypeAdapter[T], data: object, what: str) -> T:
     try:
-        return _COMPLETION.validate_python(data)
+        return adapter.validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the value"
-        raise InvalidInput(f"This is no completion: {place}: {first['msg']}.") from None
+        raise InvalidInput(f"This is no {what}: {place}: {first['msg']}.") from None
 
 
 _COMPLETION = TypeAdapter(Completion)
+_USAGE = TypeAdapter(Usage)
 
 
 def content_address(request: Request, identity: str) -> str:
