@@ -34,8 +34,9 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float
 
+from .fused import covered, exact_sums, factored_sums, on_cuda
 from .numerics import divergence, divide, finfo, log_tiny, logsumexp, reciprocal_and_log, xlogx
-from .rows import TILE_CELLS, Shards, sum_tiles
+from .rows import TILE_CELLS, Shards, sum_shards, sum_tiles
 
 __all__ = ["PairScores", "pair_scores", "state_likelihood"]
 
@@ -244,16 +245,42 @@ def _range(
 def _sweep(
     pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Evaluate, shards: Shards | None
 ) -> _Sums:
-    """Sum over all states: tiles of rows outside, blocks of pairs inside."""
+    """Sum over all states: on a GPU in one kernel, elsewhere tile by tile."""
+    axes = (0, 1, 1)
 
-    def tile(rows: tuple[Array, ...], pairs: _Pairs) -> _Sums:
-        tile_pi, *kernels = rows
-        part = eqx.tree_at(_of_rows, pairs, kernels, is_leaf=lambda x: x is None)
-        return _sweep_tile(tile_pi, part, evaluate)
+    def part(sweep: Callable[..., _Sums]) -> Callable[[tuple[Array, ...], _Pairs], _Sums]:
+        def of_part(rows: tuple[Array, ...], pairs: _Pairs) -> _Sums:
+            part_pi, *kernels = rows
+            whole = eqx.tree_at(_of_rows, pairs, kernels, is_leaf=lambda x: x is None)
+            return sweep(part_pi, whole, evaluate)
 
-    cut = (pi, *_of_rows(pairs))
-    whole = eqx.tree_at(_of_rows, pairs, (None, None))
-    return sum_tiles(tile, cut, whole, axes=(0, 1, 1), columns=pi.shape[1], shards=shards)
+        return of_part
+
+    def in_tiles(rows: tuple[Array, ...], pairs: _Pairs) -> _Sums:
+        tile, columns = part(_sweep_tile), rows[0].shape[1]
+        return sum_tiles(tile, rows, pairs, axes=axes, columns=columns, shards=shards)
+
+    def in_kernel(rows: tuple[Array, ...], pairs: _Pairs) -> _Sums:
+        return sum_shards(part(_sweep_kernel), rows, pairs, axes=axes, shards=shards)
+
+    sweep = on_cuda(in_kernel, in_tiles) if covered(pi, pairs.reference) else in_tiles
+    return sweep((pi, *_of_rows(pairs)), eqx.tree_at(_of_rows, pairs, (None, None)))
+
+
+def _sweep_kernel(pi: Float[Array, "rows columns"], pairs: _Pairs, evaluate: _Evaluate) -> _Sums:
+    """The same by the kernels of `fused`; both run, because a choice would cost more."""
+    exact = pairs.active & (pairs.exact | (evaluate is _exact))
+    gains, predictive, contradiction = exact_sums(
+        pi, pairs.log_rows, pairs.log_columns, pairs.reference, exact
+    )
+    of_exact = _Sums(gains, gains, predictive, contradiction)
+    if evaluate is _exact:
+        return of_exact
+    factored = pairs.active & ~exact
+    columns = pairs.columns[:, :, : pairs.reference.shape[1]]
+    gains, size, predictive = factored_sums(pi, pairs.rows, columns, pairs.reference, factored)
+    of_factored = _Sums(gains, size, predictive, jnp.zeros_like(exact))
+    return _choose(exact, of_exact, of_factored)
 
 
 def _of_rows(pairs: _Pairs) -> tuple[Array, Array]:

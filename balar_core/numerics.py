@@ -153,23 +153,29 @@ def _divergence_jvp(
 
 
 def reciprocal_and_log(
-    z: Float[Array, "*shape"], excess: Float[Array, "*shape"] | None = None
+    z: Float[Array, "*shape"], excess: Float[Array, "*shape"] | None = None, *, fence: bool = True
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
     """`(1 / z, log z)` of `z >= 0`, with one division and one logarithm.
 
     Where `excess = z - 1` is given and small it is used in place of z, so that the logarithm of a
     number near one keeps its digits. 0 is taken for the smallest normal number: all is finite.
 
+    Args:
+        z: what to invert.
+        excess: `z - 1`, if it is known better than from z.
+        fence: keep XLA from doing everything in one loop, which is slower than two cheap ones.
+            Kernels written by hand have no such fence.
+
     >>> [round(x.item(), 9) for x in reciprocal_and_log(jnp.array(1.0), jnp.array(1e-9))]
     [1.0, 1e-09]
     """
     z = z + finfo(z).tiny  # changes 0 alone
     if excess is None:
-        z = jax.lax.optimization_barrier(z)
+        z = jax.lax.optimization_barrier(z) if fence else z
         return 1 / z, jnp.log(z)
     near = jnp.abs(excess) < 0.5
-    # A barrier: two cheap loops over z are faster than one that does it all.
-    z = jax.lax.optimization_barrier(jnp.where(near, 1 + excess, z))
+    z = jnp.where(near, 1 + excess, z)
+    z = jax.lax.optimization_barrier(z) if fence else z
     # log(1 + x) = log z + x - (z - 1), up to second order in what rounding took from x.
     return 1 / z, jnp.log(z) + jnp.where(near, excess - (z - 1), 0)
 

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Shaped
 
-__all__ = ["TILE_CELLS", "Shards", "map_tiles", "sum_tiles", "tile_height"]
+__all__ = ["TILE_CELLS", "Shards", "map_tiles", "sum_shards", "sum_tiles", "tile_height"]
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -165,10 +165,30 @@ def sum_tiles(
         sums, _ = jax.lax.scan(step, nothing, cuts)
         return sums
 
+    return sum_shards(summed, rows, whole, axes=axes, shards=shards)
+
+
+def sum_shards(
+    function: Callable[[Rows, W], T],
+    rows: Rows,
+    whole: W,
+    *,
+    axes: tuple[int, ...],
+    shards: Shards | None = None,
+) -> T:
+    """`function(rows, whole)`, or its sum over the devices among which the rows are divided.
+
+    Args:
+        function: what it returns is a sum over the rows that it is given.
+        rows: the arrays that are divided.
+        whole: what every device sees whole.
+        axes: the axis of each of `rows` that counts rows.
+        shards: how the rows are spread over devices, if they are.
+    """
     if shards is None:
-        return summed(rows, whole)
+        return function(rows, whole)
     specs = tuple(map(shards.by_rows, axes)), P()
-    return shards.local(lambda *given: shards.total(summed(*given)), specs, P())(rows, whole)
+    return shards.local(lambda *given: shards.total(function(*given)), specs, P())(rows, whole)
 
 
 def _add(a: Array, b: Array) -> Array:
