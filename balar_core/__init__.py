@@ -28,6 +28,7 @@ from balar_core.aggregation import (
     token_mean,
 )
 from balar_core.answers import AnswerTables, answer_posterior
+from balar_core.askers import AtRandom, InOrder, MostInformative, Stopping
 from balar_core.belief import (
     Belief,
     MapState,
@@ -81,6 +82,17 @@ from balar_core.objectives import (
     token_losses,
 )
 from balar_core.questions import Question, User
+from balar_core.simulation import (
+    Asker,
+    Episode,
+    Situation,
+    World,
+    draw_truth,
+    simulate,
+    simulate_batch,
+    stack_worlds,
+    take_worlds,
+)
 from balar_core.space import Dimension, Layout, StateSpace
 from balar_core.status import Action, Status
 from balar_core.tables import LikelihoodTables
@@ -98,26 +110,34 @@ __all__ = [
     "Agreement",
     "Allowance",
     "AnswerTables",
+    "Asker",
+    "AtRandom",
     "BalarError",
     "Belief",
     "Decision",
     "Dimension",
+    "Episode",
+    "InOrder",
     "LabelMap",
     "Layout",
     "LikelihoodTables",
     "Loss",
     "LossTerms",
     "MapState",
+    "MostInformative",
     "Question",
     "Response",
     "Rule",
     "Scores",
+    "Situation",
     "StateSpace",
     "Status",
     "StepMap",
+    "Stopping",
     "Turn",
     "Update",
     "User",
+    "World",
     "__version__",
     "agreement",
     "answer_posterior",
@@ -128,6 +148,7 @@ __all__ = [
     "dimension_information",
     "discounted_returns",
     "dr_grpo_loss",
+    "draw_truth",
     "entropy",
     "evidence_weights",
     "expand",
@@ -151,8 +172,12 @@ __all__ = [
     "score",
     "sequence_mean_token_mean",
     "sequence_mean_token_scale",
+    "simulate",
+    "simulate_batch",
     "smooth_budget",
     "soft_overlong",
+    "stack_worlds",
+    "take_worlds",
     "target_entropy",
     "to_tokens",
     "token_losses",

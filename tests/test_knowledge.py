@@ -366,6 +366,7 @@ def test_the_class_can_be_learned_from_samples(shared_dir: Path, zoo: KnowledgeT
         assert best(guess(problem, kind)) == {kind}
 
 
+@pytest.mark.slow
 def test_the_benchmark_shows_that_the_most_telling_order_asks_least(zoo: KnowledgeTable) -> None:
     command = [sys.executable, "-m", "benchmarks.zoo", "--data", zoo.source]
     root = Path(__file__).resolve().parents[1]
