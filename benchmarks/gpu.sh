@@ -1,23 +1,51 @@
 #!/usr/bin/env bash
-# Runs the benchmarks on a CUDA device and keeps what they print.
+# Checks the kernels on a CUDA device, runs the benchmarks there and keeps what they print.
 #
 #     benchmarks/gpu.sh [FOLDER]      # default: gpu-results
 #
-# Needs the extras cuda and bench: pip install -e '.[cuda,bench]'. PYTHON chooses the interpreter.
-# Exit code 3: there is no CUDA device that JAX can use.
+# Needs an NVIDIA driver and Python >= 3.11 with venv and pip, nothing else: it installs balar with
+# the extras cuda and bench into .venv-gpu. PYTHON names an interpreter that has them already;
+# nothing is installed then. Exit code 1: a kernel is wrong, nothing was timed. Exit code 3: there
+# is no CUDA device that JAX can use.
 set -euo pipefail
 folder=$(realpath -m -- "${1:-gpu-results}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-python=${PYTHON:-python}
 
-if ! "$python" -c 'import jax; jax.devices("gpu")' 2>/dev/null; then
-    echo "JAX sees no CUDA device with $python. Install the extra: pip install -e '.[cuda,bench]'" >&2
+no_device() {
+    printf 'There is no CUDA device that JAX can use: %s\n' "$1" >&2
     exit 3
+}
+
+# The extra cuda is built for CUDA 13; drivers for CUDA 12 get JAX's build for CUDA 12.
+install() {
+    local cuda extras
+    cuda=$(nvidia-smi | sed -nE 's/.*CUDA Version: ([0-9]+).*/\1/p')
+    case $cuda in
+        '') no_device 'nvidia-smi does not say which CUDA the driver supports.' ;;
+        [0-9] | 1[01]) no_device "the driver supports CUDA $cuda; 12 or newer is needed." ;;
+        12) extras=(-e '.[bench]' 'jax[cuda12]') ;;
+        *) extras=(-e '.[cuda,bench]') ;;
+    esac
+    python3 -m venv .venv-gpu
+    .venv-gpu/bin/python -m pip install --quiet -c constraints.txt "${extras[@]}"
+}
+
+if [[ -n ${PYTHON:-} ]]; then
+    python=$PYTHON
+else
+    nvidia-smi >/dev/null 2>&1 || no_device 'nvidia-smi finds no NVIDIA driver.'
+    install
+    python=$PWD/.venv-gpu/bin/python
 fi
+"$python" -c 'import jax; jax.devices("cuda")' 2>/dev/null ||
+    no_device "$python sees none. It needs the extra: pip install 'balar[cuda,bench]'."
+
 # Memory is taken as it is needed, so that PyTorch finds some too.
 export XLA_PYTHON_CLIENT_PREALLOCATE=false PYTHONUNBUFFERED=1
 mkdir -p -- "$folder"
 
+"$python" -m benchmarks.kernel_check --device gpu --json "$folder/kernel_check.json" |
+    tee "$folder/kernel_check.txt"
 "$python" -m benchmarks.mutual_information --device gpu \
     --sizes 1024x15x4,4096x50x4,49152x200x4,1048576x50x4 --memory-limit 32000000000 \
     --json "$folder/mutual_information.json" --plot "$folder/mutual_information.svg" --table |

@@ -13,7 +13,7 @@ import pytest
 
 from balar_core import Rule, turn, update
 from balar_core.status import code_name
-from benchmarks import batches, memory, mutual_information, rivals, turn_latency
+from benchmarks import batches, kernel_check, memory, mutual_information, rivals, turn_latency
 from benchmarks.report import Accuracy, Case, Timed, markdown, targets, text, to_data
 from benchmarks.rivals import own
 from benchmarks.roofline import Rates, Work
@@ -407,14 +407,55 @@ def test_batches_print_a_gain_for_every_count():
     assert len(done.stdout.splitlines()) == 2 + 4
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_gpu_script_says_when_there_is_no_device(tmp_path):
-    done = subprocess.run(
+def gpu_script(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["bash", str(ROOT / "benchmarks" / "gpu.sh"), str(tmp_path / "results")],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHON": sys.executable},
+        env={**os.environ, "JAX_PLATFORMS": "cpu", **environment},
         capture_output=True,
         encoding="utf-8",
     )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_gpu_script_says_when_there_is_no_device(tmp_path):
+    done = gpu_script(tmp_path, PYTHON=sys.executable)
     assert done.returncode == 3
     assert "no CUDA device" in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        ("exit 9", "finds no NVIDIA driver"),
+        ("echo '| Driver Version: 470.1  CUDA Version: 11.4 |'", "supports CUDA 11"),
+        ("echo nothing", "does not say which CUDA"),
+    ],
+)
+def test_the_gpu_script_installs_nothing_without_a_driver_that_serves(tmp_path, driver, said):
+    stub = tmp_path / "nvidia-smi"
+    stub.write_text(f"#!/bin/sh\n{driver}\n", encoding="utf-8")
+    stub.chmod(0o755)
+    done = gpu_script(tmp_path, PYTHON="", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == 3
+    assert said in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_kernel_check_compares_with_double_precision_and_writes_what_it_found(tmp_path):
+    path = tmp_path / "check.json"
+    command = ["-m", "benchmarks.kernel_check", "--sizes", "16x4x2", "--json", path]
+    done = python(*command, "--tables", "sharp", "weak")
+    assert done.returncode == 0, done.stderr
+    assert "all within tolerance" in done.stdout
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    assert [row["tables"] for row in rows] == ["sharp", "weak"]
+    assert not any(row["kernel"] for row in rows)
+    assert all(0 < row["absolute"] <= 1e-6 for row in rows)
+
+
+def test_an_information_out_of_tolerance_fails_the_kernel_check():
+    row = kernel_check.Row("16x4x2", "weak", True, 1e-9, 1e-2, 1e-16, 1e-9)
+    assert not row.fine
+    assert "OUT OF TOLERANCE" in kernel_check.text([row])
