@@ -24,6 +24,7 @@ from .errors import (
     TransportFailure,
     Truncated,
 )
+from .likelihood import ScoringModel, Way, label_distribution
 from .limits import Limits
 from .model import LikelihoodModel, Model
 from .retry import RetryPolicy
@@ -70,6 +71,7 @@ __all__ = [
     "RequestRejected",
     "RetryPolicy",
     "SchemaUnsupported",
+    "ScoringModel",
     "ScoringUnsupported",
     "Secret",
     "Server",
@@ -82,6 +84,8 @@ __all__ = [
     "TransportFailure",
     "Truncated",
     "Usage",
+    "Way",
     "canonical_json",
     "content_address",
+    "label_distribution",
 ]

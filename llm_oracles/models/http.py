@@ -3,11 +3,13 @@
 A successor of httpx takes its place in the import below. No signature here shows its types.
 """
 
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from weakref import WeakSet
 
 import httpx
 
@@ -185,10 +187,31 @@ def _authorise(key: Secret | None) -> Callable[[httpx.Request], httpx.Request]:
 
     def add(request: httpx.Request) -> httpx.Request:
         if key is not None:
+            _REDACTING.keys.add(key)
             request.headers["authorization"] = f"Bearer {key.reveal()}"
         return request
 
     return add
+
+
+class _Redacting(logging.Filter):
+    """Takes keys out of what the HTTP library logs: headers of replies, which may repeat them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: WeakSet[Secret] = WeakSet()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        for key in self.keys:
+            message = key.redact(message)
+        record.msg, record.args = message, None
+        return True
+
+
+_REDACTING = _Redacting()
+for _name in ("http11", "http2", "proxy"):
+    logging.getLogger(f"httpcore.{_name}").addFilter(_REDACTING)
 
 
 def _explain(url: str, error: httpx.HTTPError, key: Secret | None) -> str:

@@ -189,7 +189,8 @@ def _first(items: object) -> Any:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    """A text that can be written, whatever it was."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else None
 
 
 def _content(content: object) -> str | None:
@@ -197,7 +198,7 @@ def _content(content: object) -> str | None:
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str)) if parts else None
-    return _text(content)
+    return content if isinstance(content, str) else None
 
 
 def _logprobs(data: object) -> tuple[TokenScore, ...] | None:
@@ -212,15 +213,16 @@ def _score(entry: object) -> TokenScore | None:
     scored = _scored(entry)
     if scored is None or not isinstance(entry, dict):
         return None
-    others = [_scored(other) for other in entry.get("top_logprobs") or []]
+    told = entry.get("top_logprobs")
+    others = [_scored(other) for other in (told if isinstance(told, list) else [])]
     return TokenScore(*scored, tuple(other for other in others if other is not None))
 
 
 def _scored(entry: object) -> tuple[str, float] | None:
     if not isinstance(entry, dict):
         return None
-    token, log_probability = entry.get("token"), entry.get("logprob")
-    if not isinstance(token, str) or not isinstance(log_probability, int | float):
+    token, log_probability = _text(entry.get("token")), entry.get("logprob")
+    if token is None or not isinstance(log_probability, int | float):
         return None
     return (token, float(log_probability)) if math.isfinite(log_probability) else None
 

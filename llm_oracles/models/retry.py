@@ -91,8 +91,8 @@ def retry_after(headers: Mapping[str, str], date: float) -> float | None:
 def _until(text: str, date: float) -> float:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp() - date
+    except (ValueError, OverflowError):
         return 0.0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp() - date

@@ -27,7 +27,7 @@ class Secret:
     Secret(...)
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("__weakref__", "_text")
 
     def __init__(self, text: str, source: str = "the key") -> None:
         text = text.strip()
