@@ -18,7 +18,7 @@ from balar_core.dialogue import (
 from balar_core.errors import BalarError
 from balar_core.questions import Question
 
-from .reading import CommandWord, UnclearAnswer, listed, understand
+from .reading import CommandWord, NoSuchChoice, UnclearAnswer, listed, understand
 from .render import View
 
 __all__ = ["Command", "EndOfAnswers", "HumanOracle", "Keyboard", "Source"]
@@ -28,6 +28,8 @@ HELP = """\
 Answer with the number of a choice, with its text, or with the beginning of its text.
 Two or more choices, as "1 or 3", say that it is one of them.
 ? or "don't know" says that you do not know; nothing is concluded from that."""
+
+OWN_WORDS = "Anything else is taken as an answer in your own words, and weighed by the model."
 
 
 class EndOfAnswers(BalarError):
@@ -116,6 +118,8 @@ class HumanOracle:
         view: where questions are shown.
         commands: word -> what it does. `help` comes with the oracle.
         introduce: called before a question is shown.
+        free_text: whether a line that names no choice is an answer in the person's own words, which
+            somebody else has to score; otherwise it is asked again.
     """
 
     def __init__(
@@ -125,10 +129,12 @@ class HumanOracle:
         *,
         commands: Mapping[str, Command] | None = None,
         introduce: Callable[[Ask], None] | None = None,
+        free_text: bool = False,
     ) -> None:
         self._source = source
         self._view = view
         self._introduce = introduce
+        self._free_text = free_text
         self._commands: dict[str, Command] = {}
         if source.obeys_commands:
             self._commands = {
@@ -152,7 +158,7 @@ class HumanOracle:
             case ScoreAnswer():
                 self._view.line(f'You said "{need.reply}". Which choice is that?')
                 positions, _ = self._choices(need)
-                return ScoredAnswer(_weights(positions, need.question))
+                return ScoredAnswer(_weights(positions or (), need.question))
             case _:
                 raise BalarError(
                     f"A person at a terminal answers questions; this dialogue needs {need.kind!r}. "
@@ -161,19 +167,29 @@ class HumanOracle:
 
     def _answered(self, need: Ask) -> Answered:
         positions, line = self._choices(need)
+        if positions is None:
+            return Answered(reply=line)
         if not positions:
             return Answered(unknown=True)
         if len(positions) == 1:
             return Answered(choice=positions[0])
         return Answered(evidence=_weights(positions, need.question), reply=line)
 
-    def _choices(self, need: Ask | ScoreAnswer) -> tuple[tuple[int, ...], str]:
-        """Ask until choices are named; their positions, and the line that named them."""
+    def _choices(self, need: Ask | ScoreAnswer) -> tuple[tuple[int, ...] | None, str]:
+        """Ask until choices are named; their positions, and the line that named them.
+
+        There are no positions (None) if the line is an answer in the person's own words.
+        """
         self._view.question(need.question)
         while True:
             line = self._line(need)
             try:
                 meaning = understand(line, need.question, self._commands)
+            except NoSuchChoice as unclear:
+                if self._free_text and isinstance(need, Ask):
+                    return None, line.strip()
+                self._refuse(unclear, need.question)
+                continue
             except UnclearAnswer as unclear:
                 self._refuse(unclear, need.question)
                 continue
@@ -206,6 +222,8 @@ class HumanOracle:
 
     def _help(self) -> None:
         self._view.line(HELP)
+        if self._free_text:
+            self._view.line(OWN_WORDS)
         self._view.pairs((word, command.summary) for word, command in self._commands.items())
 
 

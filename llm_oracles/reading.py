@@ -15,7 +15,15 @@ from balar_core.text import canonical
 
 from .printable import printable
 
-__all__ = ["Choices", "CommandWord", "UnclearAnswer", "choice_labels", "listed", "understand"]
+__all__ = [
+    "Choices",
+    "CommandWord",
+    "NoSuchChoice",
+    "UnclearAnswer",
+    "choice_labels",
+    "listed",
+    "understand",
+]
 
 _APOSTROPHES = ("'", "", "\N{RIGHT SINGLE QUOTATION MARK}")
 DONT_KNOW = frozenset({"?", "dk", *(f"{i}don{a}t know" for i in ("", "i ") for a in _APOSTROPHES)})
@@ -24,6 +32,10 @@ _SEVERAL = re.compile(r"\s*[,;]\s*(?:or\s+)?|\s+or\s+")
 
 class UnclearAnswer(InvalidInput):
     """A typed line that names no choice, or that could mean more than one thing."""
+
+
+class NoSuchChoice(UnclearAnswer):
+    """A typed line that names no choice and means nothing else either."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ def understand(
     several = _several(typed, question)
     if several is not None:
         return several
-    raise UnclearAnswer(f"{_quoted(line)} is none of the choices.")
+    raise NoSuchChoice(f"{_quoted(line)} is none of the choices.")
 
 
 def _one(typed: str, question: Question, commands: Collection[str]) -> Choices | CommandWord | None:

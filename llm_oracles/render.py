@@ -19,7 +19,7 @@ from .printable import printable
 from .reading import choice_labels
 
 if TYPE_CHECKING:
-    from balar_core.dialogue import Ask, Candidate, Explanation, Outcome
+    from balar_core.dialogue import Ask, Candidate, Exchange, Explanation, Outcome
     from balar_core.questions import Question
 
 __all__ = [
@@ -288,6 +288,20 @@ class View:
             self.bars("Answers", answers)
         words = ", ".join(f"{name}: {value}" for name, value in state.items())
         self.line(f"Most likely as a whole ({percent(probability)}): {words}")
+
+    def evidence(self, conversation: "Sequence[Exchange]") -> None:
+        """Tell what was asked and replied, and how each reply was weighed."""
+        if not conversation:
+            return
+        self.line()
+        self.line("This rests on:")
+        for said in conversation:
+            self.line(f"{said.user}, on {said.question}", "dim")
+            weighed = ", ".join(
+                f"{choice} {percent(weight)}"
+                for choice, weight in zip(said.choices, said.evidence, strict=True)
+            )
+            self.line(f"  {said.reply} = {weighed}" if said.reply else f"  {weighed}")
 
 
 @dataclass(frozen=True)

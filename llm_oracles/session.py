@@ -1,7 +1,9 @@
-"""A dialogue with a person: shows, asks, explains, goes back, saves and concludes."""
+"""A dialogue with people: shows, asks, explains, goes back, saves and concludes."""
 
 import enum
 import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from balar_core.dialogue import (
@@ -18,13 +20,13 @@ from balar_core.dialogue import (
 from balar_core.errors import BalarError, ImpossibleEvidence
 
 from .human import Command, EndOfAnswers, HumanOracle, Source
-from .oracle import run
+from .oracle import Oracle, run
 from .problem import Problem
 from .problem_oracle import ProblemOracle
 from .render import View, percent
 from .store import free_path, write_dialogue
 
-__all__ = ["Ending", "Session"]
+__all__ = ["Ending", "Matter", "Session"]
 
 
 class Ending(enum.Enum):
@@ -42,21 +44,58 @@ class _Quit(Exception):
     """The person wants to leave."""
 
 
+@dataclass(frozen=True)
+class Matter:
+    """What a session is about, and who supplies what.
+
+    Attributes:
+        name: names the file of a dialogue that is saved.
+        oracle: makes an oracle for the whole dialogue of one that answers its questions.
+        notes: what its author wants to be known.
+        more_questions: whether questions may come up that do not exist yet.
+        others: users who answer by themselves, by name; the person answers for all the rest.
+        free_text: whether the person may answer in words of their own.
+        evidence: whether the conversation is summed up at the end.
+        enough: errors after which the dialogue is concluded with what is known.
+        command: the command that goes on with a saved dialogue.
+    """
+
+    name: str
+    oracle: Callable[[Oracle], Oracle]
+    notes: tuple[str, ...] = ()
+    more_questions: bool = True
+    others: Mapping[str, Oracle] = field(default_factory=dict)
+    free_text: bool = False
+    evidence: bool = False
+    enough: tuple[type[Exception], ...] = ()
+    command: str = "balar run"
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> "Matter":
+        """A problem, which holds everything but the answers."""
+        return cls(
+            problem.name,
+            lambda user: ProblemOracle(problem, user),
+            notes=tuple(problem.notes),
+            more_questions=bool(problem.expansions),
+        )
+
+
 class Session:
-    """A dialogue about a problem, with a person or with answers written beforehand.
+    """A dialogue with a person, with answers written beforehand, or with users who are models.
 
     Args:
-        problem: answers everything but the questions.
+        matter: what it is about, and who supplies everything but the person's answers.
         dialogue: where to begin; `session.dialogue` is where it has got to.
-        source: where answers come from.
+        source: where the person's answers come from.
         view: where everything is shown.
-        save: the file the dialogue is kept in, from the start and after every answer.
+        save: the file the dialogue is kept in, from the start and after every reply.
         show_belief: whether to draw what each answer changed.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        matter: Matter,
         dialogue: Dialogue,
         source: Source,
         view: View,
@@ -66,7 +105,7 @@ class Session:
     ) -> None:
         self.dialogue = dialogue
         self.save = save
-        self._problem = problem
+        self._matter = matter
         self._source = source
         self._view = view
         self._show_belief = show_belief
@@ -82,10 +121,7 @@ class Session:
         """
         self._keep()
         self._greet()
-        person = HumanOracle(
-            self._source, self._view, commands=self._commands(), introduce=self._introduce
-        )
-        oracle = ProblemOracle(self._problem, person)
+        oracle = self._matter.oracle(self._users())
         while not self.dialogue.finished:
             try:
                 run(self.dialogue, oracle, on_reply=self._told)
@@ -102,21 +138,57 @@ class Session:
                 if not self._source.patient:
                     raise
                 self._view.line(f"{error} Answer differently, or go back.", "yellow")
+            except self._matter.enough as error:
+                self._end_with_what_is_known(error)
         self._conclude()
         return Ending.FINISHED
+
+    def _users(self) -> Oracle:
+        """Whoever answers questions: the person, and those who answer by themselves."""
+        person = HumanOracle(
+            self._source,
+            self._view,
+            commands=self._commands(),
+            introduce=self._introduce,
+            free_text=self._matter.free_text,
+        )
+        return (
+            _Users(person, self._matter.others, self._overhear) if self._matter.others else person
+        )
+
+    def _overhear(self, need: Ask, reply: Reply | None = None) -> None:
+        """Show a question to somebody else, or what they reply to it."""
+        if reply is None:
+            self._introduce(need)
+            self._view.question(need.question)
+        elif isinstance(reply, Answered):
+            self._view.line(f"{need.user.name}: {reply.reply}", "green")
+
+    def _end_with_what_is_known(self, error: Exception) -> None:
+        """Conclude without another call: the likeliest answer, and why there is no more."""
+        if self.dialogue.belief is None:
+            raise error
+        if self.dialogue.outcome is None:
+            self.dialogue = self.dialogue.tell(Stopped(str(error).rstrip(".")))
+        answers = self.dialogue.answer_posterior()
+        best = max(answers, key=answers.__getitem__) if answers else None
+        self.dialogue = self.dialogue.tell(Concluded(best))
 
     # --- between the questions -------------------------------------------------------------------
 
     def _greet(self) -> None:
         setup = self.dialogue.setup
-        self._view.problem(setup.prompt, setup.context, self._problem.notes)
+        self._view.problem(setup.prompt, setup.context, self._matter.notes)
         if self._source.patient and not self.dialogue.finished:
-            self._view.line('Answer with a number; ? if you do not know; "help" for more.', "dim")
+            how = (
+                "with a number or in your own words" if self._matter.free_text else "with a number"
+            )
+            self._view.line(f'Answer {how}; ? if you do not know; "help" for more.', "dim")
 
     def _introduce(self, need: Ask) -> None:
         explanation = self.dialogue.explain(about=False)
         asked, left = len(self.dialogue.asked), explanation.questions_left
-        if not self._problem.expansions:
+        if not self._matter.more_questions:
             left = min(left, sum(c.state != "asked" for c in explanation.candidates))
         self._view.progress(
             asked + 1,
@@ -129,8 +201,7 @@ class Session:
     def _told(self, dialogue: Dialogue, need: Need, reply: Reply) -> None:
         """Take the next step of the dialogue, keep it, and show what it changed."""
         before, self.dialogue = self.dialogue, dialogue
-        if isinstance(reply, Answered):
-            self._keep()
+        self._keep()
         if not self._show_belief:
             return
         if (
@@ -176,10 +247,13 @@ class Session:
             answer=concluded.answer,
             text=concluded.text,
         )
+        if self._matter.evidence:
+            self._view.beliefs(dialogue.marginals())
+            self._view.evidence(dialogue.conversation)
 
     def _leave(self) -> Ending:
         if self.save is None:
-            self.save = free_path(self._problem.name, Path())
+            self.save = free_path(self._matter.name, Path())
         self._keep()
         self._view.line(f"Saved. Go on with: {self.resume_command}")
         return Ending.QUIT
@@ -187,7 +261,7 @@ class Session:
     @property
     def resume_command(self) -> str:
         """What to type to go on with the saved dialogue."""
-        return f"balar run --resume {shlex.quote(str(self.save))}"
+        return f"{self._matter.command} --resume {shlex.quote(str(self.save))}"
 
     # --- the commands ----------------------------------------------------------------------------
 
@@ -230,6 +304,29 @@ class Session:
 
     def _quit(self) -> None:
         raise _Quit
+
+
+class _Users:
+    """The person, and others who answer by themselves while the person listens."""
+
+    def __init__(
+        self,
+        person: Oracle,
+        others: Mapping[str, Oracle],
+        overhear: Callable[..., None],
+    ) -> None:
+        self._person = person
+        self._others = others
+        self._overhear = overhear
+
+    async def fulfil(self, need: Need) -> Reply:
+        other = self._others.get(need.user.name) if isinstance(need, Ask) else None
+        if other is None:
+            return await self._person.fulfil(need)
+        self._overhear(need)
+        reply = await other.fulfil(need)
+        self._overhear(need, reply)
+        return reply
 
 
 def _settled(dialogue: Dialogue) -> set[str]:

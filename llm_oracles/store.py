@@ -6,7 +6,14 @@ from pathlib import Path
 from balar_core.dialogue import Dialogue
 from balar_core.errors import BalarError, CorruptDialogue
 
-__all__ = ["FileTrouble", "free_path", "read_dialogue", "write_dialogue", "write_whole"]
+__all__ = [
+    "FileTrouble",
+    "free_path",
+    "read_dialogue",
+    "read_text",
+    "write_dialogue",
+    "write_whole",
+]
 
 
 class FileTrouble(BalarError):
@@ -63,6 +70,22 @@ def read_dialogue(path: Path) -> Dialogue:
         return Dialogue.from_json(text)
     except CorruptDialogue as error:
         raise CorruptDialogue(f"{path}: {error}") from None
+
+
+def read_text(path: Path) -> str:
+    """Read a file of plain text.
+
+    Raises:
+        FileTrouble: the file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileTrouble(f"{path} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise FileTrouble(
+            f"{path} is not UTF-8 (byte {error.start + 1}); save it as UTF-8."
+        ) from None
 
 
 def free_path(stem: str, folder: Path) -> Path:

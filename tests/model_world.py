@@ -26,7 +26,7 @@ def instance(schema: Mapping[str, Any], seed: str, data: Mapping[str, Any]) -> A
             return {name: instance(part, f"{seed}.{name}", data) for name, part in parts}
         case "array":
             most = range(schema["maxItems"])
-            return [instance(schema["items"], f"{seed}.{i}", data) for i in most]
+            return [instance(schema["items"], f"{seed}.n{i}", data) for i in most]
         case "string":
             return f"{seed.rpartition('.')[2]} {digest[:6]}"
         case other:

@@ -14,7 +14,7 @@ from llm_oracles.problem import Problem, parse
 from llm_oracles.render import View, make_console
 from llm_oracles.report import dumps, report
 from llm_oracles.scripted import AnswerLines
-from llm_oracles.session import Ending, Session
+from llm_oracles.session import Ending, Matter, Session
 from llm_oracles.store import FileTrouble, free_path, read_dialogue, write_dialogue
 
 PLANT = """
@@ -79,13 +79,17 @@ def written(problem: Problem, text: str, **options: object) -> Session:
     """A session whose answers are written beforehand."""
     source = AnswerLines(io.BytesIO(text.encode()), "answers")
     dialogue = options.pop("dialogue", None) or start(problem)
-    return Session(problem, dialogue, source, make_view(), **options)
+    return Session(Matter.of_problem(problem), dialogue, source, make_view(), **options)
 
 
 def typed(problem: Problem, text: str, view: View, **options: object) -> Session:
     """A session with somebody who types."""
     return Session(
-        problem, start(problem), Keyboard(io.StringIO(text), view.console), view, **options
+        Matter.of_problem(problem),
+        start(problem),
+        Keyboard(io.StringIO(text), view.console),
+        view,
+        **options,
     )
 
 

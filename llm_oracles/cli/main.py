@@ -14,6 +14,7 @@ from ..printable import printable
 from .doctor import doctor
 from .problem import problem
 from .run import run_command
+from .solve import solve_command
 
 __all__ = ["main"]
 
@@ -21,6 +22,7 @@ FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 
 EXAMPLES = """\b
 balar run headache            answer questions about a headache
+balar solve "Which bike?" ... the same about anything, with a language model
 balar problem list            which problems come with balar
 balar problem check my.yaml   find the mistakes in a problem of your own
 """
@@ -84,6 +86,7 @@ def cli(debug: bool) -> None:
 
 
 cli.add_command(run_command)
+cli.add_command(solve_command)
 cli.add_command(problem)
 cli.add_command(doctor)
 

@@ -1,18 +1,13 @@
 """`balar run`: a dialogue at the terminal, or with answers from a file or a pipe."""
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from .choice import ProblemChoice, problem_options
+from .terminal import ANSWERS_ENDED, check_files, hold, interactive, make_view, typed_or_piped
 
 if TYPE_CHECKING:
     from balar_core.dialogue import Dialogue
@@ -23,8 +18,6 @@ if TYPE_CHECKING:
     from ..session import Session
 
 __all__ = ["run_command"]
-
-ANSWERS_ENDED = 3
 
 EXAMPLES = """\b
 balar run headache
@@ -76,7 +69,7 @@ def run_command(
 
     Answers come from the terminal, from a file (--answers), or from a pipe, one a line.
     """
-    _check_files(save, resume)
+    check_files(save, resume)
     if resume is None:
         if problem is None:
             raise click.UsageError("Give a PROBLEM (try: balar problem list), or --resume FILE.")
@@ -86,25 +79,18 @@ def run_command(
         if alpha is not None or max_questions is not None:
             raise click.UsageError("--alpha and --max-questions belong to the start of a dialogue.")
         found, dialogue = _resume(resume, problem)
-    view = _view(as_json=as_json, quiet=as_json and not _interactive(answers), plain=plain)
+    asks = answers is None and interactive()
+    view = make_view(as_json=as_json, quiet=as_json and not asks, plain=plain)
     session = _session(
         found, dialogue, _source(answers, found, view), view, save or resume, show_belief
     )
-    ended = _hold(session)
+    ended = hold(session)
     if as_json:
         from ..report import dumps, report
 
         click.echo(dumps(report(session.dialogue, found.name)))
     if ended:
         raise click.exceptions.Exit(ANSWERS_ENDED)
-
-
-def _check_files(save: Path | None, resume: Path | None) -> None:
-    """Refuse to write over anything but the dialogue that is resumed."""
-    if save is not None and save != resume and save.exists():
-        raise click.UsageError(
-            f"{save} exists already. Go on with it (--resume {save}), or save to another file."
-        )
 
 
 def _start(
@@ -131,32 +117,15 @@ def _resume(path: Path, problem: ProblemChoice | None) -> "tuple[Problem, Dialog
     return found, dialogue
 
 
-def _interactive(answers: Path | None) -> bool:
-    return answers is None and sys.stdin is not None and sys.stdin.isatty()
-
-
-def _view(*, as_json: bool, quiet: bool, plain: bool) -> "View":
-    """Where the dialogue is shown: not on standard output if JSON goes there."""
-    from ..render import View, make_console
-
-    console = make_console(sys.stderr if as_json else sys.stdout, plain=plain)
-    console.quiet = quiet
-    return View(console, plain=plain)
-
-
 def _source(answers: Path | None, found: "Problem", view: "View") -> "Source":
-    from ..human import Keyboard
-    from ..scripted import AnswerLines, AnswerSheet, open_answers
+    from ..scripted import AnswerSheet, open_answers
 
     if answers is not None:
         source = open_answers(answers)
         if isinstance(source, AnswerSheet):
             source.check(question.text for question in found.all_questions)
         return source
-    if _interactive(answers):
-        return Keyboard(sys.stdin, view.console)
-    piped = BytesIO() if sys.stdin is None else sys.stdin.buffer
-    return AnswerLines(piped, "standard input")
+    return typed_or_piped(view)
 
 
 def _session(
@@ -167,43 +136,8 @@ def _session(
     save: Path | None,
     show_belief: bool,
 ) -> "Session":
-    from ..session import Session
+    from ..session import Matter, Session
 
-    return Session(found, dialogue, source, view, save=save, show_belief=show_belief)
-
-
-def _hold(session: "Session") -> bool:
-    """Hold the dialogue; True if the answers ended before it."""
-    from ..human import EndOfAnswers
-
-    try:
-        with _interruptible():
-            session.run()
-    except EndOfAnswers as error:
-        click.echo(f"error: {error}{_saved(session)}", err=True)
-        return True
-    except KeyboardInterrupt:
-        click.echo(_saved(session).strip(), err=True)
-        raise
-    return False
-
-
-def _saved(session: "Session") -> str:
-    return f" Go on with: {session.resume_command}" if session.save else ""
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a wait for a line at once.
-
-    An event loop would otherwise take the signal for itself and only act on it after the line.
-    """
-
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    return Session(
+        Matter.of_problem(found), dialogue, source, view, save=save, show_belief=show_belief
+    )
