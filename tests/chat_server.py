@@ -9,6 +9,7 @@ returns one of these.
 """
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -155,6 +156,7 @@ class ChatServer:
         answer: the reply to all later ones, from the request's JSON.
         delay: seconds that each of those later replies takes.
         routes: replies at other paths, such as `/tokenize`, from the request's JSON.
+        tls: speak HTTPS with this.
 
     Attributes:
         seen: the requests so far.
@@ -168,6 +170,7 @@ class ChatServer:
         answer: Item = obey,
         delay: float = 0.0,
         routes: Mapping[str, Item] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.seen: list[Seen] = []
         self.peak = 0
@@ -179,12 +182,15 @@ class ChatServer:
         self._current = 0
         self._ending = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/v1"
 
     @property
     def bodies(self) -> list[Any]:

@@ -20,6 +20,7 @@ from .secrets import Secret
 __all__ = ["HttpClient", "HttpReply", "check_address"]
 
 CONNECT_SECONDS = 10.0
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -100,6 +101,7 @@ class HttpClient:
         Raises:
             TransportFailure: no whole reply arrived.
             Malformed: the reply is too long.
+            InvalidEndpoint: the proxy cannot be used.
         """
         headers = {"content-type": "application/json", "accept": "application/json"}
         client = await self._sessions.get().open()
@@ -109,7 +111,8 @@ class HttpClient:
             ) as response:
                 content = await self._read(response)
         except httpx.HTTPError as error:
-            raise TransportFailure(_explain(url, error, key)) from None
+            final = UNTRUSTED in str(error)
+            raise TransportFailure(_explain(url, error, key), final=final) from None
         sent = {name.lower(): value for name, value in response.headers.items()}
         if key is not None:
             content = key.redact_bytes(content)
@@ -142,12 +145,18 @@ class _Session:
     """
 
     def __init__(self, proxy: str | None, trusted: ssl.SSLContext) -> None:
-        self._client = httpx.AsyncClient(
-            proxy=proxy,
-            verify=trusted,
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-        )
+        try:
+            self._client = httpx.AsyncClient(
+                proxy=proxy,
+                verify=trusted,
+                timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            )
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise InvalidEndpoint(
+                f"The proxy cannot be used: {error}. Correct it, or the environment variable "
+                "that names it (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY)."
+            ) from None
         self._lifetime: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> httpx.AsyncClient:
@@ -219,7 +228,7 @@ def _explain(url: str, error: httpx.HTTPError, key: Secret | None) -> str:
     if key is not None:
         detail = key.redact(detail)
     hint = "check the address, and that the server is running"
-    if "CERTIFICATE_VERIFY_FAILED" in detail:
+    if UNTRUSTED in detail:
         hint = "if the server has a certificate of its own, give the file that vouches for it"
     elif not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         hint = "the connection was lost before the whole reply had arrived"
