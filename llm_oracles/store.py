@@ -20,8 +20,12 @@ class FileTrouble(BalarError):
     """A file cannot be read or written."""
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it sees the old text or the new one, never a part.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that whoever reads it sees the old content or the new one, never a part.
+
+    Args:
+        path: the file.
+        content: bytes, or a text that is written as UTF-8.
 
     Raises:
         FileTrouble: the file cannot be written; nothing is left behind.
@@ -30,8 +34,8 @@ def write_whole(path: Path, text: str) -> None:
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         try:
-            with draft.open("w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
+            with draft.open("wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(draft, target)

@@ -12,6 +12,7 @@ import click
 
 from ..printable import printable
 from .doctor import doctor
+from .eval import eval_group
 from .problem import problem
 from .run import run_command
 from .solve import solve_command
@@ -89,6 +90,7 @@ cli.add_command(run_command)
 cli.add_command(solve_command)
 cli.add_command(problem)
 cli.add_command(doctor)
+cli.add_command(eval_group)
 
 
 def main() -> None:
