@@ -48,10 +48,9 @@ from balar_core.budget import (
     StepMap,
     agreement,
     belief_gap,
-    fit_thresholds,
     probe_budget,
-    smooth_budget,
 )
+from balar_core.budget_learning import fit_thresholds, smooth_budget
 from balar_core.decision import (
     Decision,
     Response,

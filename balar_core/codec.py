@@ -56,9 +56,11 @@ class Json:
 
 def _canonical(value: object) -> str:
     try:
-        return json.dumps(
+        text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
         )
+        text.encode()  # a lone surrogate could not be written
+        return text
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{_shown(value)} cannot be written as JSON: {error}.") from None
 

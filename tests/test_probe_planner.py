@@ -1,5 +1,7 @@
 """Probes planned by mutual information per cost, and frames that a belief stands for."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -38,6 +40,7 @@ from balar_core.probing import (
 )
 
 from . import reference
+from .compilation import compilations
 from .strategies import build, evidence, make_world
 
 SPACE = StateSpace(
@@ -49,6 +52,7 @@ SPACE = StateSpace(
 )
 PRIORS = [(1.0, 0.0), (0.5, 0.5), (0.7, 0.3)]
 SURE, ROUGH = ((0.98, 0.02), (0.02, 0.98)), ((0.7, 0.3), (0.3, 0.7))
+THREE = ((0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8))
 ASK, GLANCE, DIARY = ToolCall.of("ask", who="Ann"), ToolCall.of("glance"), ToolCall.of("diary")
 
 
@@ -101,8 +105,36 @@ class TestInformationAbout:
         mask = np.asarray(belief.layout.value_mask).any(axis=1)
         assert information_about(belief, tables, mask)[0, 0].item() == pytest.approx(fall, abs=1e-6)
 
+    def test_it_is_differentiable_and_maps_over_beliefs(self) -> None:
+        _, belief, tables = build(make_world(4, "zeros", (2, 3), (2,), users=1))
+        mask = np.asarray(belief.layout.value_mask).any(axis=1)
+
+        def total(log_joint: jax.Array) -> jax.Array:
+            return jnp.sum(information_about(Belief(log_joint, belief.layout), tables, mask))
+
+        twice = jnp.stack([belief.log_joint] * 2)
+        slopes = np.asarray(jax.jit(jax.vmap(jax.grad(total)))(twice))
+        real = np.asarray(belief.log_joint) > -np.inf
+        assert np.isfinite(slopes[:, real]).all()
+        assert np.array_equal(slopes[0, real], slopes[1, real])
+
 
 class TestPlanning:
+    def test_second_query_over_a_similar_space_compiles_nothing(self) -> None:
+        def ask(planner: BeliefPlanner, output: object) -> None:
+            p = Probing.start(Setup("q", tools=TOOLS))
+            p = p.tell(planner.infer(p.need))
+            p = p.tell(planner.plan(p.need)).tell(ToolReturned(Json.of(output)))
+            assert planner.gap(p.trace) < planner.gap()
+
+        ask(planner(), {"feeling": {"now": "calm"}})
+        space = StateSpace.of(a=["x", "y", "z"], mood=["calm", "cross", "dull"], c=["u", "v"])
+        look = Reading(GLANCE, Question("?", ("calm", "cross", "dull")), (None, THREE, None))
+        priors = [(0.2, 0.3, 0.5), (0.2, 0.3, 0.5), (0.5, 0.5)]
+        with compilations() as count:
+            ask(BeliefPlanner.build(space, priors, [look], implicit=["mood"]), "dull")
+        assert count[0] == 0
+
     def test_worth_is_information_about_what_is_implicit_and_rates_count_the_cost(self) -> None:
         worths = {w.call.tool: w for w in planner().worths(TOOLS)}
         mood, time = PRIORS[1], PRIORS[2]

@@ -103,7 +103,7 @@ class TestToolbox:
 
     def test_whatever_goes_wrong_in_a_tool_becomes_a_reply(self) -> None:
         async def breaks() -> None:
-            raise RuntimeError("out of\norder")
+            raise RuntimeError("out of\norder\udcff")
 
         async def times_out() -> None:
             raise TimeoutError
@@ -126,7 +126,7 @@ class TestToolbox:
             assert isinstance(reply, ToolFailed)
             errors.append(reply.error)
         assert errors[:3] == [
-            "RuntimeError: out of order",
+            "RuntimeError: out of order?",
             "TimeoutError",
             "It took longer than 0.01 s.",
         ]
@@ -156,7 +156,13 @@ class TestToolbox:
 
         async def unknown_type(x: object, y: asyncio.Event) -> None: ...
 
-        for function, words in ((plain, "async def"), (unknown_type, "JSON schema")):
+        async def nameless(x: int, /) -> None: ...
+
+        for function, words in (
+            (plain, "async def"),
+            (unknown_type, "JSON schema"),
+            (nameless, "without a name"),
+        ):
             with pytest.raises(InvalidTool, match=words):
                 toolbox.add(function)  # type: ignore[arg-type]
         with pytest.raises(InvalidTool, match="already"):

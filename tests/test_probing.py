@@ -176,6 +176,7 @@ class TestFrames:
             {"recommended_probes": ["mood", "Mood"]},
             {"recommended_probes": "mood"},
             {"surprise": 1},
+            {"rationale": "\ud800"},
         ],
     )
     def test_invalid_frame_fails_closed_and_is_flagged(self, change: dict[str, object]) -> None:
@@ -254,6 +255,19 @@ class TestValues:
         one, other = ToolCall.of("t", a=1, b=[2]), ToolCall("t", {"b": [2], "a": 1})
         assert one == other
         assert len({one, other, ToolCall.of("t", a=1)}) == 2
+
+    def test_what_cannot_be_written_does_not_get_into_a_trace(self) -> None:
+        for make in (
+            lambda: ToolReturned(Json.of("\ud800")),
+            lambda: ToolReturned(Json('"\\ud800"')),
+            lambda: ToolFailed("\ud800"),
+            lambda: ToolRejected("\ud800"),
+            lambda: StopProbing("\ud800"),
+            lambda: InferredIntent(None, "\ud800"),
+            lambda: AnsweredQuery("\ud800"),
+        ):
+            with pytest.raises(errors.InvalidInput, match="surrogate"):
+                make()
 
     def test_frozen_json_cannot_be_changed_through_its_value(self) -> None:
         frozen = Json.of({"a": [1]})

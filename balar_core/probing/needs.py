@@ -115,6 +115,9 @@ class InferredIntent:
     frame: IntentFrame | None
     problem: str = ""
 
+    def __post_init__(self) -> None:
+        check_text(self.problem, "the problem with a frame", empty=True)
+
     @classmethod
     def of(cls, data: object) -> Self:
         """The frame in JSON data that somebody else wrote; invalid data become the problem.
@@ -125,7 +128,7 @@ class InferredIntent:
         try:
             return cls(IntentFrame.from_data(data))
         except InvalidFrame as error:
-            return cls(None, str(error))
+            return cls(None, str(error).encode(errors="replace").decode())
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,9 @@ class ToolFailed:
     kind: ClassVar[str] = "tool_failed"
     error: str
 
+    def __post_init__(self) -> None:
+        check_text(self.error, "the error of a tool", empty=True)
+
 
 @dataclass(frozen=True)
 class ToolRejected:
@@ -176,6 +182,9 @@ class ToolRejected:
 
     kind: ClassVar[str] = "tool_rejected"
     error: str
+
+    def __post_init__(self) -> None:
+        check_text(self.error, "the error of a tool", empty=True)
 
 
 @dataclass(frozen=True)
@@ -191,6 +200,10 @@ class AnsweredQuery:
     kind: ClassVar[str] = "answered_query"
     text: str
     alert: str = ""
+
+    def __post_init__(self) -> None:
+        check_text(self.text, "the answer", empty=True)
+        check_text(self.alert, "the alert", empty=True)
 
 
 Need = InferIntent | PlanProbe | RunTool | AnswerQuery

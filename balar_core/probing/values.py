@@ -151,7 +151,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class IntentFrame:
-    """What a query asks, what it is likely to need, and how far the two are apart (AURA, 3.1).
+    """What a query asks, what it is likely to need, and how far apart they are (AURA, section 3).
 
     Attributes:
         literal_need: what is asked, in other words.

@@ -127,7 +127,7 @@ class ModelProber:
         try:
             return InferredIntent(await self._asker.ask(task, read))
         except (UnusableReply, ReplyError) as error:
-            return InferredIntent(None, str(error))
+            return InferredIntent(None, _shown(error))
 
     async def plan(self, need: PlanProbe) -> CallTool | StopProbing:
         """Ask for the next probe.
@@ -149,7 +149,7 @@ class ModelProber:
         try:
             return await self._asker.ask(task, _plan)
         except (UnusableReply, ReplyError) as error:
-            return StopProbing(str(error))
+            return StopProbing(_shown(error))
 
     async def answer(self, need: AnswerQuery) -> AnsweredQuery:
         """Ask for the answer.
@@ -178,6 +178,10 @@ class ModelProber:
 
     def _task(self, name: str, data: dict[str, Any], schema: dict[str, Any]) -> Task:
         return Task(name, instruction(self._asker.preset, name), data, schema)
+
+
+def _shown(error: Exception) -> str:
+    return str(error).encode(errors="replace").decode()
 
 
 def _plan(given: object) -> CallTool | StopProbing:

@@ -102,6 +102,11 @@ class Toolbox:
                 f"The arguments of {shown} have no JSON schema: {error.message.splitlines()[0]}"
             ) from None
 
+        if schema.get("type") != "object":
+            raise InvalidTool(
+                f"{shown} has arguments without a name; a tool is called with named arguments only."
+            )
+
         def start(arguments: Json) -> Awaitable[object]:
             try:
                 begun: Awaitable[object] = adapter.validate_json(arguments.text, strict=True)
@@ -173,6 +178,7 @@ class Toolbox:
 
 
 def _shown(error: Exception) -> str:
-    words = " ".join(str(error).split())[:300]
+    # What cannot be written as UTF-8 (file names have it) must not get into a trace.
+    words = " ".join(str(error).encode(errors="replace").decode().split())[:300]
     name = type(error).__name__
     return f"{name}: {words}" if words else name
