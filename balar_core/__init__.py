@@ -94,6 +94,7 @@ from balar_core.simulation import (
 )
 from balar_core.space import Dimension, Layout, StateSpace
 from balar_core.status import Action, Status
+from balar_core.structure import Structure, find_structure
 from balar_core.tables import LikelihoodTables
 from balar_core.turn_rewards import (
     discounted_returns,
@@ -133,6 +134,7 @@ __all__ = [
     "Status",
     "StepMap",
     "Stopping",
+    "Structure",
     "Turn",
     "Update",
     "User",
@@ -151,6 +153,7 @@ __all__ = [
     "entropy",
     "evidence_weights",
     "expand",
+    "find_structure",
     "fit_thresholds",
     "group_advantages",
     "group_keep_mask",

@@ -14,6 +14,7 @@ from .errors import InvalidSetting
 from .information import Scores, score
 from .numerics import argmax, as_array, divide, xlogx
 from .status import Action, Status
+from .structure import Structure, find_structure
 from .tables import LikelihoodTables
 
 __all__ = [
@@ -218,7 +219,6 @@ class Turn(eqx.Module):
     answers: Float[Array, " answers"] | None
 
 
-@jax.jit
 def turn(
     belief: Belief,
     tables: LikelihoodTables,
@@ -229,6 +229,7 @@ def turn(
     may_expand: Bool[Array, ""] | bool = True,
     answers: AnswerTables | None = None,
     target: Int[Array, ""] | int | None = None,
+    structure: Structure | None = None,
 ) -> Turn:
     """Score all open pairs and decide.
 
@@ -241,7 +242,37 @@ def turn(
         may_expand: whether there is room for another dimension.
         answers: the closed answer set, if there is one.
         target: the position of the dimension whose value is the answer, if there is one.
+        structure: see `score`.
     """
+    if structure is None:
+        structure = find_structure(belief.layout, tables)
+    taken: Turn = _turn(
+        belief,
+        tables,
+        rule,
+        questions_left=questions_left,
+        may_ask=may_ask,
+        may_expand=may_expand,
+        answers=answers,
+        target=target,
+        structure=structure,
+    )
+    return taken
+
+
+@jax.jit
+def _turn(
+    belief: Belief,
+    tables: LikelihoodTables,
+    rule: Rule,
+    *,
+    questions_left: Int[Array, ""] | int,
+    may_ask: Bool[Array, ""] | bool,
+    may_expand: Bool[Array, ""] | bool,
+    answers: AnswerTables | None,
+    target: Int[Array, ""] | int | None,
+    structure: Structure | None,
+) -> Turn:
     marginal = marginals(belief)
     enough = 1 - rule.alpha
     if answers is not None:
@@ -258,7 +289,7 @@ def turn(
         share = divide(jnp.sum(sure, dtype=marginal.dtype), jnp.sum(real, dtype=marginal.dtype))
         settled = Action.where(share >= rule.beta, Action.dimensions_settled, Action.ask)
     open_pairs = tables.open
-    scores = score(belief, tables, open_pairs)
+    scores = score(belief, tables, open_pairs, structure=structure)
     decision = decide(
         belief,
         scores,
@@ -297,6 +328,7 @@ def respond(
     may_expand: Bool[Array, ""] | bool = True,
     answers: AnswerTables | None = None,
     target: Int[Array, ""] | int | None = None,
+    structure: Structure | None = None,
 ) -> Response:
     """A whole turn in one compiled call: update, marginals, information of all pairs, decision.
 
@@ -312,6 +344,7 @@ def respond(
         may_expand: whether there is room for another dimension.
         answers: the closed answer set, if there is one.
         target: the position of the dimension whose value is the answer, if there is one.
+        structure: see `score`.
 
     Raises:
         UnknownPair: no such question or user.
@@ -319,6 +352,8 @@ def respond(
         InvalidTable: tables of another space.
     """
     tables.check_pair(question, user)
+    if structure is None:
+        structure = find_structure(belief.layout, tables)
     response: Response = _respond(
         belief,
         tables,
@@ -331,6 +366,7 @@ def respond(
         may_expand=may_expand,
         answers=answers,
         target=target,
+        structure=structure,
     )
     return response
 
@@ -349,6 +385,7 @@ def _respond(
     may_expand: Bool[Array, ""] | bool,
     answers: AnswerTables | None,
     target: Int[Array, ""] | int | None,
+    structure: Structure | None,
 ) -> Response:
     learned = update(belief, tables, question, user, evidence)
     following = turn(
@@ -360,5 +397,6 @@ def _respond(
         may_expand=may_expand,
         answers=answers,
         target=target,
+        structure=structure,
     )
     return Response(learned, following)

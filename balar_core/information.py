@@ -13,11 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .belief import Belief, marginals, pair_log_likelihood, scatter_cells
-from .factored import EXACT, pair_scores, state_likelihood
+from .factored import EXACT, PairScores, pair_scores, state_likelihood
+from .merged import merged_scores
 from .numerics import divergence, normalise, xlogx
 from .rows import sum_tiles
 from .space import Layout
 from .status import Status
+from .structure import Structure, find_structure
 from .tables import LikelihoodTables, check_fit, group_log_likelihood
 
 __all__ = [
@@ -46,35 +48,58 @@ class Scores(eqx.Module):
     status: Status
 
 
-@jax.jit
 def score(
     belief: Belief,
     tables: LikelihoodTables,
     where: Bool[Array, "questions users"] | None = None,
+    *,
+    structure: Structure | None = None,
 ) -> Scores:
     """Mutual information and predicted answers of all pairs in one call.
+
+    States that a pair cannot tell apart are merged where that saves time; the results are the same.
 
     Args:
         belief: the belief.
         tables: the tables.
         where: the pairs to score; all that exist by default. The others cost next to nothing.
+        structure: `find_structure` of the belief's layout and these tables; found where needed,
+            except inside `jit`, `vmap` or `grad` over the belief or the tables, where the values
+            of arrays are not known: there nothing is merged unless it is given.
 
     Raises:
         InvalidTable: tables of another space.
+        InvalidSetting: a structure of other tables, as far as shapes can tell.
     """
+    if structure is None:
+        structure = find_structure(belief.layout, tables)
+    scores: Scores = _score(belief, tables, where, structure)
+    return scores
+
+
+@jax.jit
+def _score(
+    belief: Belief,
+    tables: LikelihoodTables,
+    where: Bool[Array, "questions users"] | None,
+    structure: Structure | None,
+) -> Scores:
     check_fit(belief.layout, tables.log_tables)
     questions, users = tables.valid.shape
     where = tables.valid if where is None else tables.valid & where
-    rows, columns = _all_pairs(belief.layout, tables)
-    found = pair_scores(
-        normalise(jnp.exp(belief.log_joint)),
-        belief.layout.row_mask,
-        belief.layout.column_mask,
-        rows,
-        columns,
-        where.ravel(),
-        belief.layout.shards,
-    )
+    layout = belief.layout
+    pi = normalise(jnp.exp(belief.log_joint))
+
+    def state_by_state(active: Bool[Array, " pairs"]) -> PairScores:
+        rows, columns = _all_pairs(layout, tables)
+        return pair_scores(
+            pi, layout.row_mask, layout.column_mask, rows, columns, active, layout.shards
+        )
+
+    if structure is None:
+        found = state_by_state(where.ravel())
+    else:
+        found = merged_scores(pi, layout, tables, structure, where.ravel(), state_by_state)
     status = Status.where(jnp.any(found.contradiction), Status.impossible_state, Status.ok)
     return Scores(
         found.information.reshape(questions, users),

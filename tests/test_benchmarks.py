@@ -407,6 +407,20 @@ def test_batches_print_a_gain_for_every_count():
     assert len(done.stdout.splitlines()) == 2 + 4
 
 
+@pytest.mark.slow
+def test_the_structure_benchmark_compares_merged_states_with_all_states(tmp_path):
+    path = tmp_path / "found.json"
+    options = ["--sizes", "16384x4x3", "--tables", "structured", "--repeats", "1", "--json", path]
+    done = python("-m", "benchmarks.structure", *options)
+    assert done.returncode == 0, done.stderr
+    [case] = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    assert case["merged_pairs"] == 4
+    assert case["classes_share"] < 0.1
+    assert max(case["max_abs_error"].values()) < 1e-6
+    assert case["ratio"] == pytest.approx(case["ms"]["plain"] / case["ms"]["merged"])
+    assert "structured" in done.stdout.splitlines()[1]
+
+
 def gpu_script(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", str(ROOT / "benchmarks" / "gpu.sh"), str(tmp_path / "results")],
