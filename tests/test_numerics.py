@@ -218,7 +218,7 @@ def compiled_modules() -> list[Path]:
     """The modules that compute on arrays, apart from the one that may divide."""
     root = Path(balar_core.__file__).parent
     importing = [p for p in root.glob("*.py") if "import jax" in p.read_text(encoding="utf-8")]
-    host = {"numerics.py", "space.py", "tables.py", "status.py", "__init__.py"}
+    host = {"numerics.py", "space.py", "structure.py", "tables.py", "status.py", "__init__.py"}
     return sorted(p for p in importing if p.name not in host)
 
 
