@@ -532,7 +532,7 @@ def test_no_more_requests_than_allowed_are_under_way() -> None:
     async def many(model: ChatModel) -> None:
         await asyncio.gather(*(model.complete(PLAIN) for _ in range(12)))
 
-    with ChatServer(delay=0.03) as server:
+    with ChatServer(delay=0.1) as server:
         asyncio.run(many(ChatModel(Server(server.url, limits=Limits(concurrency=3)), "m")))
     assert server.peak == 3
     assert len(server.seen) == 12
@@ -562,20 +562,21 @@ def test_a_server_can_be_closed_and_used_again() -> None:
 
 
 def test_a_call_that_is_cancelled_frees_its_slot() -> None:
-    async def cancel_and_go_on(model: ChatModel) -> Completion:
+    async def cancel_and_go_on(model: ChatModel, server: ChatServer) -> Completion:
         under_way = asyncio.create_task(model.complete(PLAIN))
         waiting = asyncio.create_task(model.complete(PLAIN))
-        await asyncio.sleep(0.1)
+        while not server.seen:
+            await asyncio.sleep(0.01)
         for task in (under_way, waiting):
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await model.complete(PLAIN)
 
     with ChatServer([ok("late", delay=60)]) as server:
         model = ChatModel(Server(server.url, limits=Limits(concurrency=1)), "m")
-        assert asyncio.run(cancel_and_go_on(model)).text == "Hello!"
+        assert asyncio.run(cancel_and_go_on(model, server)).text == "Hello!"
     assert len(server.seen) == 2
 
 

@@ -81,7 +81,7 @@ def test_no_span_of_a_window_ever_holds_more_than_the_limit(
         now += pause
         entry = window.reserve(estimate, now)
         assert entry.at >= now
-        window.correct(entry, min(actual, entry.amount))
+        entry.amount = min(actual, entry.amount)
         entries.append(entry)
         now = entry.at
     begins = [entry.at for entry in entries]
@@ -106,8 +106,17 @@ def test_nobody_waits_while_there_is_room(pauses: list[int], limit: int) -> None
 
 def test_more_tokens_than_were_expected_are_waited_for_afterwards() -> None:
     window = Window(100, 60)
-    window.correct(window.reserve(10, 0.0), 100)
+    window.reserve(10, 0.0).amount = 100
     assert window.reserve(1, 5.0).at == 60
+
+
+def test_reservations_that_are_given_back_leave_no_trace() -> None:
+    window = Window(2, 60)
+    kept = [window.reserve(1, 0.0), window.reserve(1, 1.0)]
+    for entry in [window.reserve(1, 2.0) for _ in range(9)]:
+        window.give_back(entry)
+    assert [entry.at for entry in kept] == [0, 1]
+    assert [window.reserve(1, 3.0).at for _ in range(3)] == [60, 61, 120]
 
 
 def ask(server: ChatServer, clock: FakeClock, count: int, **limits: Any) -> None:
@@ -148,8 +157,8 @@ def test_who_stops_waiting_gives_back_what_it_took() -> None:
 
     async def run() -> float:
         limiter = Limiter(Limits(requests_per_minute=1, tokens_per_minute=100), clock)
-        async with limiter.slot(100) as settle:
-            settle(100)
+        async with limiter.slot(1) as tokens:
+            tokens.amount = 100
 
         async def wait() -> None:
             async with limiter.slot(100):

@@ -3,10 +3,9 @@
 import math
 from asyncio import Semaphore
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from balar_core.errors import InvalidSetting
 
@@ -41,19 +40,17 @@ class Limits:
                 raise InvalidSetting(f"{name} is {limit}; it is 1 or more.")
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """An amount that is taken out of a window.
 
     Attributes:
         at: when it begins to count (seconds).
-        amount: how much.
-        counted: whether it still is in the window.
+        amount: how much. It may be corrected later.
     """
 
     at: float
     amount: int
-    counted: bool = True
 
 
 class Window:
@@ -69,37 +66,35 @@ class Window:
     """
 
     def __init__(self, limit: int | None, seconds: float = 60) -> None:
-        self._limit = math.inf if limit is None else limit
+        self._limit = limit
         self._seconds = seconds
-        self._entries: deque[Entry] = deque()
-        self._total = 0
-        self._latest = -math.inf
+        self._entries: deque[Entry] = deque()  # in the order of their moments
 
     def reserve(self, amount: int, now: float) -> Entry:
         """Take an amount at the first moment at which there is room for it.
 
         More than the limit is counted as the limit; it would never have room otherwise.
         """
-        amount = int(min(amount, self._limit))
-        at = max(now, self._latest)
-        while self._entries and (
-            self._entries[0].at + self._seconds <= at or self._total + amount > self._limit
-        ):
-            oldest = self._entries.popleft()
-            oldest.counted = False
-            self._total -= oldest.amount
-            at = max(at, oldest.at + self._seconds)
+        if self._limit is None:
+            return Entry(now, amount)
+        while self._entries and self._entries[0].at + self._seconds <= now:
+            self._entries.popleft()
+        amount = min(amount, self._limit)
+        at = max(now, self._entries[-1].at) if self._entries else now
+        total = sum(entry.amount for entry in self._entries)
+        for entry in self._entries:
+            if entry.at + self._seconds > at and total + amount <= self._limit:
+                break
+            total -= entry.amount
+            at = max(at, entry.at + self._seconds)
         entry = Entry(at, amount)
         self._entries.append(entry)
-        self._total += amount
-        self._latest = at
         return entry
 
-    def correct(self, entry: Entry, amount: int) -> None:
-        """Say what an entry really came to."""
-        if entry.counted:
-            self._total += amount - entry.amount
-            entry.amount = amount
+    def give_back(self, entry: Entry) -> None:
+        """Undo a reservation, as if it had never been made."""
+        if entry in self._entries:
+            self._entries.remove(entry)
 
 
 class Limiter:
@@ -122,14 +117,14 @@ class Limiter:
         self._closed_until = max(self._closed_until, self._clock.now() + seconds)
 
     @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[Callable[[int], None]]:
+    async def slot(self, tokens: int) -> AsyncIterator[Entry]:
         """Wait until a request may begin; it is under way while the block runs.
 
         Args:
             tokens: about how many tokens it will read and write.
 
         Yields:
-            a function to be told how many they really were.
+            the entry of the tokens; its amount is to be set to what they really were.
         """
         async with self._slots.get():
             one = self._requests.reserve(1, self._clock.now())
@@ -137,10 +132,10 @@ class Limiter:
             try:
                 await self._wait_for(max(one.at, estimate.at))
             except BaseException:  # it never began: what it took is free again
-                self._requests.correct(one, 0)
-                self._tokens.correct(estimate, 0)
+                self._requests.give_back(one)
+                self._tokens.give_back(estimate)
                 raise
-            yield partial(self._tokens.correct, estimate)
+            yield estimate
 
     async def _wait_for(self, begin: float) -> None:
         while (wait := max(begin, self._closed_until) - self._clock.now()) > 0:

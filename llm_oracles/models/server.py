@@ -216,7 +216,7 @@ class Call:
 
     async def _attempt(self, url: str, body: bytes, tokens: int | None) -> tuple[HttpReply, Any]:
         server = self._server
-        async with server._limiter.slot(tokens or 0) as settle:
+        async with server._limiter.slot(tokens or 0) as estimate:
             self.usage += Usage(attempts=1)
             try:
                 async with asyncio.timeout(server._timeout):
@@ -229,7 +229,7 @@ class Call:
             data = parse_body(reply.body)
             told = read_tokens(data)
             if told is not None:
-                settle(told.prompt + told.completion)
+                estimate.amount = told.prompt + told.completion
                 self.usage += self._metered(told)
             elif tokens is not None and reply.status < 300:
                 self.usage += Usage(unmetered=1, cost=None)
