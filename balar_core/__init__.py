@@ -81,6 +81,15 @@ from balar_core.objectives import (
     token_losses,
 )
 from balar_core.questions import Question, User
+from balar_core.rewards import (
+    DialogueRewards,
+    Exchanges,
+    Gain,
+    batch_rewards,
+    dialogue_rewards,
+    expected_gain,
+    pointwise_gain,
+)
 from balar_core.simulation import (
     Asker,
     Episode,
@@ -96,6 +105,7 @@ from balar_core.space import Dimension, Layout, StateSpace
 from balar_core.status import Action, Status
 from balar_core.structure import Structure, find_structure
 from balar_core.tables import LikelihoodTables
+from balar_core.truth import Truth, log_probability, true_answer, true_state, true_value
 from balar_core.turn_rewards import (
     discounted_returns,
     log_differences,
@@ -115,8 +125,11 @@ __all__ = [
     "BalarError",
     "Belief",
     "Decision",
+    "DialogueRewards",
     "Dimension",
     "Episode",
+    "Exchanges",
+    "Gain",
     "InOrder",
     "LabelMap",
     "Layout",
@@ -135,6 +148,7 @@ __all__ = [
     "StepMap",
     "Stopping",
     "Structure",
+    "Truth",
     "Turn",
     "Update",
     "User",
@@ -142,10 +156,12 @@ __all__ = [
     "__version__",
     "agreement",
     "answer_posterior",
+    "batch_rewards",
     "belief_gap",
     "clip_fraction",
     "dapo_loss",
     "decide",
+    "dialogue_rewards",
     "dimension_information",
     "discounted_returns",
     "dr_grpo_loss",
@@ -153,6 +169,7 @@ __all__ = [
     "entropy",
     "evidence_weights",
     "expand",
+    "expected_gain",
     "find_structure",
     "fit_thresholds",
     "group_advantages",
@@ -163,9 +180,11 @@ __all__ = [
     "joint",
     "kl_penalty",
     "log_differences",
+    "log_probability",
     "map_state",
     "marginals",
     "mutual_information",
+    "pointwise_gain",
     "predictive",
     "probability_differences",
     "probe_budget",
@@ -184,6 +203,9 @@ __all__ = [
     "to_tokens",
     "token_losses",
     "token_mean",
+    "true_answer",
+    "true_state",
+    "true_value",
     "turn",
     "turn_advantages",
     "update",

@@ -209,6 +209,34 @@ def _update(
     user: Int[Array, ""] | int,
     evidence: Float[Array, " choices"],
 ) -> Update:
+    return condition(belief, weigh(belief, tables, question, user, evidence))
+
+
+class Weighed(eqx.Module):
+    """What evidence about one pair says of every state.
+
+    Attributes:
+        log_likelihood: shape `(rows, columns)`; the log probability of the evidence in every
+            state, `-inf` where the state excludes it.
+        log_uniform: minus the log number of choices.
+        flat: whether the evidence is the same for every choice, and so tells nothing.
+        contradicted: whether a state that has probability leaves no choice possible.
+    """
+
+    log_likelihood: Float[Array, "rows columns"]
+    log_uniform: Float[Array, ""]
+    flat: Bool[Array, ""]
+    contradicted: Bool[Array, ""]
+
+
+def weigh(
+    belief: Belief,
+    tables: LikelihoodTables,
+    question: Int[Array, ""] | int,
+    user: Int[Array, ""] | int,
+    evidence: Float[Array, " choices"],
+) -> Weighed:
+    """The first half of `update`: what the evidence says of every state."""
     check_fit(belief.layout, tables.log_tables)
     present = tables.choice_mask[question]
     if evidence.shape != present.shape:
@@ -217,51 +245,54 @@ def _update(
             "each choice, padding included."
         )
     evidence = jnp.where(present, evidence, 0).astype(belief.log_joint.dtype)
-    total = jnp.sum(evidence)
-    log_s = safe_log(normalise(evidence))
     rows, columns = pair_log_likelihood(belief.layout, tables, question, user)
-    log_weights, contradicted = map_tiles(
-        _weigh,
+    log_likelihood, contradicted = map_tiles(
+        _state_log_likelihood,
         (belief.log_joint, rows),
-        (columns, log_s),
+        (columns, safe_log(normalise(evidence))),
         columns=belief.layout.shape[1],
         shards=belief.layout.shards,
     )
-    posterior, log_evidence, ok = log_normalise(log_weights)
-    bad = jnp.isnan(log_evidence)
+    same = jnp.all(jnp.where(present, evidence == evidence[0], True))
+    flat = same & (jnp.sum(evidence) > 0)
+    log_uniform = -safe_log(jnp.sum(present, dtype=evidence.dtype))
+    return Weighed(log_likelihood, log_uniform, flat, jnp.any(contradicted))
 
-    flat = jnp.all(jnp.where(present, evidence == evidence[0], True)) & (total > 0) & ~bad
-    one_in = -safe_log(jnp.sum(present, dtype=evidence.dtype))
-    log_evidence = jnp.where(flat, one_in, jnp.where(bad, -jnp.inf, log_evidence))
-    contradiction = jnp.any(contradicted)
+
+def condition(belief: Belief, weighed: Weighed) -> Update:
+    """The second half of `update`: Bayes' rule."""
+    posterior, log_evidence, ok = log_normalise(belief.log_joint + weighed.log_likelihood)
+    bad = jnp.isnan(log_evidence)
+    flat = weighed.flat & ~bad
+    log_evidence = jnp.where(flat, weighed.log_uniform, jnp.where(bad, -jnp.inf, log_evidence))
     status = Status.where(
         bad,
         Status.not_a_number,
         Status.where(
-            contradiction,
+            weighed.contradicted,
             Status.impossible_state,
             Status.where(ok | flat, Status.ok, Status.impossible_evidence),
         ),
     )
-    keep = flat | ~ok | bad | contradiction
+    keep = flat | ~ok | bad | weighed.contradicted
     log_joint = jnp.where(keep, belief.log_joint, posterior)
-    log_evidence = jnp.where(contradiction, -jnp.inf, log_evidence)
+    log_evidence = jnp.where(weighed.contradicted, -jnp.inf, log_evidence)
     return Update(Belief(log_joint, belief.layout), log_evidence, status)
 
 
-def _weigh(
+def _state_log_likelihood(
     log_joint: Float[Array, "rows columns"],
     log_rows: Float[Array, "rows choices"],
     log_columns: Float[Array, "columns choices"],
     log_s: Float[Array, " choices"],
 ) -> tuple[Float[Array, "rows columns"], Bool[Array, " rows"]]:
-    """The log joint plus the log likelihood of the evidence; rows with a contradicted state."""
+    """The log likelihood of the evidence; rows with a contradicted state."""
     log_k = log_rows.T[:, :, None] + log_columns.T[:, None, :]
     log_z = logsumexp(log_k, axis=0)
     weighted = logsumexp(log_k + log_s[:, None, None], axis=0)
     possible = log_z > -jnp.inf
-    gain = jnp.where(possible, weighted - jnp.where(possible, log_z, 0), -jnp.inf)
-    return log_joint + gain, jnp.any(~possible & (log_joint > -jnp.inf), axis=1)
+    found = jnp.where(possible, weighted - jnp.where(possible, log_z, 0), -jnp.inf)
+    return found, jnp.any(~possible & (log_joint > -jnp.inf), axis=1)
 
 
 def pair_log_likelihood(

@@ -25,6 +25,7 @@ __all__ = [
     "entropy",
     "finfo",
     "log_entropy",
+    "log_mean_exp",
     "log_normalise",
     "log_tiny",
     "logsumexp",
@@ -207,6 +208,23 @@ def logsumexp(
     # NaN and +inf must show in the output, not vanish behind the guards.
     total = jnp.where(jnp.isnan(top) | (top == jnp.inf), top, total)
     return jnp.squeeze(total, axis=axis)
+
+
+def log_mean_exp(log_p: Float[Array, "*shape"], x: Float[Array, "*shape"]) -> Float[Array, ""]:
+    r"""\(\log \sum p\, e^x\) of a distribution p, for `x <= 0`; `-inf` is legal in both.
+
+    Exactly 0 where x is 0 wherever p is not, and small results keep their digits.
+
+    >>> p, x = jnp.log(jnp.array([0.5, 0.5])), jnp.array([0.0, -2e-9])
+    >>> [round(log_mean_exp(p, y).item(), 12) for y in (x, 0 * x)]
+    [-1e-09, 0.0]
+    """
+    present = log_p > -jnp.inf
+    log_p, x = jnp.where(present, log_p, 0), jnp.where(present, x, 0)
+    excess = jnp.sum(jnp.where(present, jnp.exp(log_p) * jnp.expm1(x), 0))
+    near = excess > -0.5
+    far = logsumexp(jnp.where(present, log_p + x, -jnp.inf))
+    return jnp.where(near, jnp.log1p(jnp.where(near, excess, 0)), far)
 
 
 def log_normalise(
