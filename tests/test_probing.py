@@ -1,5 +1,6 @@
 """The bounded probe loop: never more probes than the budget, whatever it is told."""
 
+import dataclasses
 import json
 import math
 
@@ -278,6 +279,15 @@ class TestValues:
         assert Json(' {"a":\n1.0}') == Json.of({"a": 1.0})
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from([field.name for field in dataclasses.fields(IntentFrame)]),
+    JSON | st.floats(0, 1),
+)
 REPLIES = st.sampled_from(
     [
         call("mood"),
@@ -297,6 +307,36 @@ REPLIES = st.sampled_from(
 
 
 class TestTheFold:
+    @given(data=JSON | FIELDS)
+    def test_whatever_somebody_calls_a_frame_buys_probes_only_if_it_is_one(self, data) -> None:
+        reply = InferredIntent.of(data)
+        p = Probing.start(setup()).tell(reply)
+        assert (reply.frame is None) == bool(reply.problem)
+        assert reply.frame is None or 0 <= reply.frame.gap <= 1
+        assert p.budget == 0 or p.frame is not None
+        assert Probing.from_json(p.to_json()) == p
+
+    @given(data=st.data())
+    def test_damage_anywhere_in_a_file_is_one_kind_of_error_or_none(self, data) -> None:
+        p = begun().tell(call("mood", of="Ann")).tell(CALM).tell(StopProbing("enough"))
+        saved = json.loads(p.to_json())
+        place = saved
+        while isinstance(place, dict | list) and place:
+            last = place
+            key = data.draw(
+                st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place)))
+            )
+            place = place[key]
+            if data.draw(st.booleans()):
+                break
+        last[key] = data.draw(JSON)
+        try:
+            again = Probing.from_json(json.dumps(saved))
+        except errors.CorruptProbing as error:
+            assert str(error)
+        else:
+            assert again.spent <= again.budget
+
     @given(gap=st.floats(0, 1), told=st.lists(REPLIES, max_size=20))
     def test_laws_hold_whatever_the_loop_is_told(self, gap: float, told: list) -> None:
         p = begun(gap)
