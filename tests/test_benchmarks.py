@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,15 @@ import pytest
 
 from balar_core import Rule, turn, update
 from balar_core.status import code_name
-from benchmarks import batches, kernel_check, memory, mutual_information, rivals, turn_latency
+from benchmarks import (
+    batches,
+    elicitation,
+    kernel_check,
+    memory,
+    mutual_information,
+    rivals,
+    turn_latency,
+)
 from benchmarks.report import Accuracy, Case, Timed, markdown, targets, text, to_data
 from benchmarks.rivals import own
 from benchmarks.roofline import Rates, Work
@@ -473,3 +482,10 @@ def test_an_information_out_of_tolerance_fails_the_kernel_check():
     row = kernel_check.Row("16x4x2", "weak", True, 1e-9, 1e-2, 1e-16, 1e-9)
     assert not row.fine
     assert "OUT OF TOLERANCE" in kernel_check.text([row])
+
+
+def test_elicitation_makes_as_many_calls_as_the_paper_says():
+    run = elicitation.initialise("table", 0.0, 16)
+    assert run.calls == 1 + 5 * 4 + 1 + 3 * 5 * 5
+    assert 0 < run.tables <= run.question
+    assert "97" in elicitation.table([replace(run, ideal=1.0)])
