@@ -1,9 +1,11 @@
-"""`balar doctor`: what is installed, what it runs on, and whether it computes right."""
+"""`balar doctor`: what is installed, whether it computes right, and what a server can do."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import click
+
+from .model_choice import ModelChoice
 
 __all__ = ["doctor"]
 
@@ -14,8 +16,18 @@ INFORMATION = 0.1628578414917986
 
 
 @click.command("doctor", short_help="Show versions and devices, and check the arithmetic.")
-def doctor() -> None:
-    """Show versions, the JAX backend and its devices, and check the arithmetic on a known case."""
+@click.option("--base-url", metavar="URL", help="Also ask this server what it can do...")
+@click.option("--model", metavar="NAME", help="...with this model.")
+@click.option("--key-env", metavar="VARIABLE", help="As for balar solve.")
+@click.option("--key-file", metavar="FILE", help="As for balar solve.")
+def doctor(
+    base_url: str | None, model: str | None, key_env: str | None, key_file: str | None
+) -> None:
+    """Show versions, the JAX backend and its devices, and check the arithmetic on a known case.
+
+    With --base-url and --model, also ask a server of language models two short questions, and tell
+    which of the things that balar solve makes use of it does.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -35,6 +47,24 @@ def doctor() -> None:
     )
     if not fine:
         raise click.exceptions.Exit(1)
+    if base_url is not None or model is not None:
+        _ask_server(ModelChoice(base_url, model, key_env=key_env, key_file=key_file))
+
+
+def _ask_server(choice: ModelChoice) -> None:
+    import asyncio
+
+    from ..models import probe
+    from ..printable import printable
+
+    found = asyncio.run(probe(choice.open()[""]))
+    follows = "and was followed" if found.follows_schema else "but was NOT followed"
+    tokens = "told" if found.tells_tokens else "not told: budgets of tokens and cost do not work"
+    name = printable(found.model) or "a model without a name"
+    click.echo(f"{'server':<12}{name} replied after {found.seconds:.1f} s")
+    click.echo(f"{'schema':<12}asked for as {' -> '.join(found.formats)}, {follows}")
+    click.echo(f"{'tokens':<12}{tokens}")
+    click.echo(f"{'logprobs':<12}{'told' if found.tells_logprobs else 'not told'}")
 
 
 def _version(package: str) -> str:

@@ -27,6 +27,7 @@ from .errors import (
 from .likelihood import ScoringModel, Way, label_distribution
 from .limits import Limits
 from .model import LikelihoodModel, Model
+from .probe import Findings, probe
 from .retry import RetryPolicy
 from .secrets import Secret
 from .server import Price, Server
@@ -51,6 +52,7 @@ __all__ = [
     "Completion",
     "DeadlineExceeded",
     "Event",
+    "Findings",
     "InvalidEndpoint",
     "InvalidKey",
     "LikelihoodModel",
@@ -88,4 +90,5 @@ __all__ = [
     "canonical_json",
     "content_address",
     "label_distribution",
+    "probe",
 ]

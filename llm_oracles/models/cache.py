@@ -128,7 +128,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
         )
     database.execute(
         "CREATE TABLE IF NOT EXISTS completions (address TEXT PRIMARY KEY, identity TEXT NOT NULL,"
-        " request TEXT NOT NULL, completion TEXT NOT NULL, kept_at REAL NOT NULL) STRICT"
+        " request TEXT NOT NULL, completion TEXT NOT NULL, kept_at REAL NOT NULL)"
     )
     database.execute(f"PRAGMA user_version = {VERSION}")
     database.execute("COMMIT")

@@ -110,7 +110,7 @@ class HttpClient:
                 "POST", url, content=body, headers=headers, auth=_authorise(key)
             ) as response:
                 content = await self._read(response)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OSError) as error:
             final = UNTRUSTED in str(error)
             raise TransportFailure(_explain(url, error, key), final=final) from None
         sent = {name.lower(): value for name, value in response.headers.items()}
@@ -223,7 +223,7 @@ for _name in ("http11", "http2", "proxy"):
     logging.getLogger(f"httpcore.{_name}").addFilter(_REDACTING)
 
 
-def _explain(url: str, error: httpx.HTTPError, key: Secret | None) -> str:
+def _explain(url: str, error: Exception, key: Secret | None) -> str:
     detail = str(error) or type(error).__name__
     if key is not None:
         detail = key.redact(detail)
