@@ -76,10 +76,10 @@ _Evaluate = Callable[[_Operands, int], Sums]
 """The sums of a block of rows; the number is the width of a tile."""
 
 
-def covered(pi: Float[Array, "rows columns"], reference: Float[Array, "pairs choices"]) -> bool:
+def covered(pi: Float[Array, "rows columns"], kernels: Float[Array, "... choices"]) -> bool:
     """Whether there are kernels for arrays like these, and a GPU that could run them."""
-    single = pi.dtype == reference.dtype == jnp.float32
-    return single and reference.shape[1] <= MOST_CHOICES and cuda_in_sight()
+    single = pi.dtype == kernels.dtype == jnp.float32
+    return single and kernels.shape[-1] <= MOST_CHOICES and cuda_in_sight()
 
 
 @lru_cache
