@@ -80,6 +80,7 @@ from balar_core.objectives import (
     kl_penalty,
     token_losses,
 )
+from balar_core.policy import Likeliest, QuestionPolicy
 from balar_core.questions import Question, User
 from balar_core.rewards import (
     DialogueRewards,
@@ -133,12 +134,14 @@ __all__ = [
     "InOrder",
     "LabelMap",
     "Layout",
+    "Likeliest",
     "LikelihoodTables",
     "Loss",
     "LossTerms",
     "MapState",
     "MostInformative",
     "Question",
+    "QuestionPolicy",
     "Response",
     "Rule",
     "Scores",

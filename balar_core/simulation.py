@@ -21,6 +21,7 @@ from .information import score
 from .numerics import as_array, entropy, log_entropy, log_normalise
 from .space import Layout
 from .tables import LikelihoodTables
+from .turn_rewards import log_differences
 
 __all__ = [
     "Asker",
@@ -101,7 +102,8 @@ class Episode(eqx.Module):
     @property
     def gains(self) -> Float[Array, " turns"]:
         """The information gain of every turn for the true state, in nats (IG reward, section 3)."""
-        return self.log_truth[..., 1:] - self.log_truth[..., :-1]
+        gains: Array = log_differences(self.log_truth, self.asked)
+        return gains
 
     @property
     def questions(self) -> Int[Array, ""]:

@@ -16,6 +16,7 @@ from .eval import eval_group
 from .problem import problem
 from .run import run_command
 from .solve import solve_command
+from .train import train_command
 
 __all__ = ["main"]
 
@@ -89,6 +90,7 @@ def cli(debug: bool) -> None:
 cli.add_command(run_command)
 cli.add_command(solve_command)
 cli.add_command(problem)
+cli.add_command(train_command)
 cli.add_command(doctor)
 cli.add_command(eval_group)
 
