@@ -96,7 +96,7 @@ def test_users_answer_with_the_likelihood_of_their_state_and_gains_average_to_in
         k = made.likelihood((q, u))
         shares = np.bincount(episodes.answers[first, 0], minlength=k.shape[1]) / first.sum()
         np.testing.assert_allclose(shares, reference.predictive(pi, k), atol=0.06)
-        gains = episodes.gains[first, 0]
+        gains = np.asarray(episodes.gains)[first, 0]
         error = 4 * gains.std() / np.sqrt(len(gains))
         assert gains.mean() == pytest.approx(reference.mutual_information(pi, k), abs=error)
     change = episodes.log_truth[:, -1] - episodes.log_truth[:, 0]
