@@ -428,6 +428,13 @@ def test_a_server_that_says_retrying_is_useless_is_believed() -> None:
     assert len(server.seen) == 1
 
 
+def test_a_quota_that_is_used_up_is_not_waited_for() -> None:
+    used_up = raw({"error": {"code": "insufficient_quota", "message": "Pay."}}, status=429)
+    problem, server = fails([used_up], RateLimited)
+    assert "Pay." in str(problem)
+    assert len(server.seen) == 1
+
+
 def test_a_rate_limit_that_stays_is_reported_with_what_it_took() -> None:
     problem, _ = fails([error(429, headers={"retry-after": "7"})] * 9, RateLimited)
     assert (problem.retry_after, problem.usage.attempts, problem.request_id) == (7, 4, "req-1")

@@ -16,6 +16,8 @@ from llm_oracles.models.retry import retry_after
 from tests.chat_server import ChatServer, error, ok
 from tests.fake_clock import FakeClock
 
+HELLO = Request((Message("user", "Hello"),))
+
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms"]), st.text()))
 @example({"retry-after": "Fri, 31 Dec 9999 23:59:59 -2359"})
@@ -122,8 +124,7 @@ def test_reservations_that_are_given_back_leave_no_trace() -> None:
 def ask(server: ChatServer, clock: FakeClock, count: int, **limits: Any) -> None:
     async def all_at_once() -> None:
         model = ChatModel(Server(server.url, limits=Limits(**limits), clock=clock), "m")
-        request = Request((Message("user", "Hello"),))
-        await asyncio.gather(*(model.complete(request) for _ in range(count)))
+        await asyncio.gather(*(model.complete(HELLO) for _ in range(count)))
 
     asyncio.run(all_at_once())
 
@@ -144,12 +145,29 @@ def test_tokens_beyond_those_of_a_minute_wait_for_the_next() -> None:
 
 
 def test_a_wait_that_the_server_asks_for_holds_everybody() -> None:
-    clock = FakeClock()
+    class Stopped(FakeClock):
+        """Nobody's waiting ends."""
+
+        async def sleep(self, seconds: float) -> None:
+            self.slept.append(seconds)
+            await asyncio.Event().wait()
+
+    clock = Stopped()
+
+    async def two_calls(model: ChatModel) -> None:
+        calls = []
+        for number in (1, 2):
+            calls.append(asyncio.create_task(model.complete(HELLO)))
+            while len(clock.slept) < number and not calls[-1].done():
+                await asyncio.sleep(0.01)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+
     with ChatServer([error(429, headers={"retry-after": "30"})]) as server:
-        ask(server, clock, 2, concurrency=1)
-    assert len(server.seen) == 3
-    assert clock.slept[0] == 30
-    assert clock.now() == pytest.approx(30)
+        asyncio.run(two_calls(ChatModel(Server(server.url, clock=clock), "m")))
+    assert clock.slept == [30, 30]
+    assert len(server.seen) == 1
 
 
 def test_who_stops_waiting_gives_back_what_it_took() -> None:

@@ -53,6 +53,7 @@ TALKATIVE: list[Item] = [
     ok(KEY, finish_reason="length"),
     ok(json.dumps({"a": "x"}), headers={"x-request-id": KEY, "x-echo": f"Bearer {KEY}"}),
     ok("{}", headers={"x-request-id": KEY}, cut_after=1),
+    ok("{}", headers={"a header that is none": KEY}),
 ]
 """A server that repeats the key in every place it can."""
 

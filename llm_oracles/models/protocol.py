@@ -105,11 +105,12 @@ def failure(
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
     said = f"{url} says {status}: {detail}."
     if status == 429:
+        spent = isinstance(reported, dict) and reported.get("code") == "insufficient_quota"
         advice = "" if retry_after is None else f" It asks to wait {retry_after:g} s."
         return RateLimited(
             f"{said}{advice} Lower the limits on concurrency and calls per minute.",
             retry_after=retry_after,
-            final=final,
+            final=final or spent,
         )
     if status in (408, 409) or (status >= 500 and status not in (501, 505)):
         return TransportFailure(said, retry_after=retry_after, final=final)
