@@ -8,6 +8,9 @@ import jax
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A program that a test starts; what it imports need not be installed.
+collect_ignore = ["mcp_town.py"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Arrays of different rank never meet by accident: a broadcast is written out.

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import Mesh
 
-from balar_core import Belief, LikelihoodTables, Scores, Status, factored, fused, score
+from balar_core import Belief, LikelihoodTables, Scores, Status, factored, fused, information, score
 from balar_core.belief import joint
 from balar_core.sharding import shard
 
@@ -84,7 +84,7 @@ def cuda_in_sight(*, interpret: bool = False) -> Iterator[Score]:
     Args:
         interpret: run the kernels here, by the interpreter of Pallas.
     """
-    original: Any = score
+    original: Any = information._score
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fused, "cuda_in_sight", lambda: True)
         if interpret:
@@ -92,7 +92,7 @@ def cuda_in_sight(*, interpret: bool = False) -> Iterator[Score]:
             for name in ("factored_sums", "exact_sums"):
                 patch.setattr(factored, name, partial(getattr(fused, name), interpret=True))
         # A new function: it shares no traces with the `score` of other tests.
-        yield lambda belief, tables: original.__wrapped__(belief, tables)
+        yield lambda belief, tables: original.__wrapped__(belief, tables, None, None)
 
 
 @contextmanager
@@ -215,8 +215,10 @@ def test_more_choices_than_registers_hold_are_left_to_xla() -> None:
 def test_without_a_gpu_no_program_has_kernels() -> None:
     if fused.cuda_in_sight():
         pytest.skip("there is a CUDA device")
-    original: Any = score
-    assert TRITON not in lowered(lambda b, t: original.__wrapped__(b, t), "cuda", *small())
+    original: Any = information._score
+    assert TRITON not in lowered(
+        lambda b, t: original.__wrapped__(b, t, None, None), "cuda", *small()
+    )
 
 
 @given(st.integers(1, 2**21), st.integers(1, 2**21), st.integers(2, fused.MOST_CHOICES))

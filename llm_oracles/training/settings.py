@@ -82,7 +82,7 @@ class TrainingSettings:
     def learning_rate_at(self, step: int) -> float:
         """Adam's step size in a step, counted from 0.
 
-        >>> TrainingSettings(steps=10, learning_rate=0.1).learning_rate_at(5)
+        >>> round(TrainingSettings(steps=10, learning_rate=0.1).learning_rate_at(5), 6)
         0.055
         """
         falling = 0.5 * (1 + math.cos(math.pi * min(step / self.steps, 1)))
