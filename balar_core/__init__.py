@@ -51,6 +51,13 @@ from balar_core.budget import (
     probe_budget,
 )
 from balar_core.budget_learning import fit_thresholds, smooth_budget
+from balar_core.calibration import (
+    Calibration,
+    CalibrationData,
+    CalibrationPriors,
+    Report,
+    calibrate,
+)
 from balar_core.decision import (
     Decision,
     Response,
@@ -62,6 +69,7 @@ from balar_core.decision import (
     turn,
 )
 from balar_core.errors import BalarError
+from balar_core.forecasts import ForecastScores, forecast_scores
 from balar_core.information import (
     Scores,
     dimension_information,
@@ -125,11 +133,15 @@ __all__ = [
     "AtRandom",
     "BalarError",
     "Belief",
+    "Calibration",
+    "CalibrationData",
+    "CalibrationPriors",
     "Decision",
     "DialogueRewards",
     "Dimension",
     "Episode",
     "Exchanges",
+    "ForecastScores",
     "Gain",
     "InOrder",
     "LabelMap",
@@ -142,6 +154,7 @@ __all__ = [
     "MostInformative",
     "Question",
     "QuestionPolicy",
+    "Report",
     "Response",
     "Rule",
     "Scores",
@@ -161,6 +174,7 @@ __all__ = [
     "answer_posterior",
     "batch_rewards",
     "belief_gap",
+    "calibrate",
     "clip_fraction",
     "dapo_loss",
     "decide",
@@ -175,6 +189,7 @@ __all__ = [
     "expected_gain",
     "find_structure",
     "fit_thresholds",
+    "forecast_scores",
     "group_advantages",
     "group_keep_mask",
     "group_token_mean",

@@ -99,7 +99,7 @@ class Belief(eqx.Module):
                     row, f"the prior of dimension {dimension.name!r}", length=dimension.size
                 )
                 log_priors[j, : dimension.size] = np.log(p)
-        return cls(_product(as_array(log_priors, float), layout), layout)
+        return cls(log_product(as_array(log_priors, float), layout), layout)
 
     @classmethod
     def from_joint(
@@ -482,9 +482,10 @@ def _outer(
 
 
 @jax.jit
-def _product(
+def log_product(
     log_priors: Float[Array, "dimensions values"], layout: Layout
 ) -> Float[Array, "rows columns"]:
+    """The log joint of independent dimensions, normalised."""
     table = log_priors[:, :, None]
     rows = group_log_likelihood(table, layout.row_digits)
     columns = group_log_likelihood(table, layout.column_digits)

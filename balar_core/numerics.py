@@ -32,6 +32,7 @@ __all__ = [
     "normalise",
     "reciprocal_and_log",
     "safe_log",
+    "stack_padded",
     "xlogx",
 ]
 
@@ -54,6 +55,21 @@ def as_array(x: ArrayLike, dtype: type | None = None) -> Array:
         return x if kind is None else jnp.asarray(x, kind)
     placed: Array = jax.device_put(np.asarray(x, kind))
     return placed
+
+
+def stack_padded(padding: float, *arrays: ArrayLike) -> Array:
+    """Arrays of one rank as one, with a leading axis; smaller ones are padded at their ends.
+
+    >>> stack_padded(-1, np.array([1]), np.array([2, 3])).tolist()
+    [[1, -1], [2, 3]]
+    """
+    given = [np.asarray(array) for array in arrays]
+    largest = np.max([array.shape for array in given], axis=0).astype(int)
+    stacked = np.full((len(given), *largest), padding, given[0].dtype)
+    for i, array in enumerate(given):
+        place: tuple[int | slice, ...] = (i, *map(slice, array.shape))
+        stacked[place] = array
+    return as_array(stacked)
 
 
 def safe_log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

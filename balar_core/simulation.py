@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from .belief import Belief, pair_log_likelihood, update
 from .errors import InvalidInput
 from .information import score
-from .numerics import as_array, entropy, log_entropy, log_normalise
+from .numerics import entropy, log_entropy, log_normalise, stack_padded
 from .space import Layout
 from .tables import LikelihoodTables
 from .turn_rewards import log_differences
@@ -139,15 +139,7 @@ def stack_worlds(worlds: Sequence[World]) -> World:
     if any(world.belief.layout.shards is not None for world in worlds):
         raise InvalidInput("A belief that is spread over devices cannot be stacked.")
 
-    def stack(padding: float, *leaves: Array) -> Array:
-        arrays = [np.asarray(leaf) for leaf in leaves]
-        largest = np.max([array.shape for array in arrays], axis=0)
-        stacked = np.full((len(arrays), *largest), padding, arrays[0].dtype)
-        for place, array in zip(stacked, arrays, strict=True):
-            place[tuple(slice(size) for size in array.shape)] = array
-        return as_array(stacked)
-
-    together: World = jax.tree.map(stack, _PADDING, *worlds)
+    together: World = jax.tree.map(stack_padded, _PADDING, *worlds)
     return together
 
 
