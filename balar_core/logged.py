@@ -34,11 +34,13 @@ class LoggedDialogue:
         dialogue: the dialogue.
         oracle: who filled its tables.
         truth: dimension -> value, as far as it is known what was true.
+        name: what it is called in messages; its position otherwise.
     """
 
     dialogue: Dialogue
     oracle: str = "oracle"
     truth: Mapping[str, str] | None = None
+    name: str = ""
 
 
 def calibration_data(
@@ -59,22 +61,26 @@ def calibration_data(
         InvalidLabel: the dialogues have different label maps and none is given, or a label is not
             in the one that is given.
     """
-    kept = [(i, each) for i, each in enumerate(logged) if each.dialogue.space is not None]
+    kept = [
+        (each.name or f"dialogue {i}", each)
+        for i, each in enumerate(logged)
+        if each.dialogue.space is not None
+    ]
     if not kept:
         raise InvalidInput("No dialogue has come to a belief; there is nothing to learn from.")
     if labels is None:
         labels = kept[0][1].dialogue.setup.settings.labels
-        for i, each in kept:
+        for name, each in kept:
             if each.dialogue.setup.settings.labels != labels:
                 raise InvalidLabel(
-                    f"Dialogue {i} has another label map than dialogue {kept[0][0]}; give the one "
+                    f"The label map of {name} is another than that of {kept[0][0]}; give the one "
                     "to begin with."
                 )
     oracles = tuple(dict.fromkeys(each.oracle for _, each in kept))
     users = tuple(dict.fromkeys(user for _, each in kept for _, user in each.dialogue.asked))
-    for name in oracles:
-        check_text(name, "the name of an oracle")
-    packed = [_record(each, labels, oracles, users, f"dialogue {number}") for number, each in kept]
+    for oracle in oracles:
+        check_text(oracle, "the name of an oracle")
+    packed = [_record(each, labels, oracles, users, name) for name, each in kept]
     records: Record = jax.tree.map(stack_padded, _PADDING, *(record for record, _ in packed))
     return CalibrationData(
         records=records,

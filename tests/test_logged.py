@@ -164,7 +164,7 @@ def test_what_cannot_be_packed_is_refused_by_its_number() -> None:
     with pytest.raises(InvalidText, match="name of an oracle"):
         calibration_data([LoggedDialogue(fine.dialogue, oracle="")])
     other, _ = played(1, labels=LabelMap.of({"likely": 2, "neutral": 1.5, "unlikely": 1}))
-    with pytest.raises(InvalidLabel, match="Dialogue 1 has another label map than dialogue 0"):
+    with pytest.raises(InvalidLabel, match="map of dialogue 1 is another than that of dialogue 0"):
         calibration_data([fine, LoggedDialogue(other)])
     assert calibration_data([fine, LoggedDialogue(other)], labels=DEFAULT_LABELS).labels
     with pytest.raises(InvalidLabel, match="the labels are 'high'"):

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ..printable import printable
+from .calibrate import calibrate_command
 from .doctor import doctor
 from .eval import eval_group
 from .problem import problem
@@ -91,6 +92,7 @@ cli.add_command(run_command)
 cli.add_command(solve_command)
 cli.add_command(problem)
 cli.add_command(train_command)
+cli.add_command(calibrate_command)
 cli.add_command(doctor)
 cli.add_command(eval_group)
 
