@@ -76,10 +76,10 @@ def calibration_data(
                     f"The label map of {name} is another than that of {kept[0][0]}; give the one "
                     "to begin with."
                 )
-    oracles = tuple(dict.fromkeys(each.oracle for _, each in kept))
+    oracles = tuple(
+        dict.fromkeys(check_text(each.oracle, f"the oracle of {name}") for name, each in kept)
+    )
     users = tuple(dict.fromkeys(user for _, each in kept for _, user in each.dialogue.asked))
-    for oracle in oracles:
-        check_text(oracle, "the name of an oracle")
     packed = [_record(each, labels, oracles, users, name) for name, each in kept]
     records: Record = jax.tree.map(stack_padded, _PADDING, *(record for record, _ in packed))
     return CalibrationData(

@@ -78,7 +78,8 @@ def test_scores_and_labels_are_shown_as_a_table_and_as_json(
         ("0.balar.json: sour", "It can say `truth` and `oracle`"),
         ("0.balar.json: {truth: {d: c}}", "0.balar.json is 'c' for 'd'; the values are 'a', 'b'"),
         ("0.balar.json: {truth: [a]}", "it is a mapping from dimension to value"),
-        ("0.balar.json: {oracle: 3}", "the name of an oracle is 3"),
+        ("0.balar.json: {oracle: 3}", "0.balar.json is 3"),
+        ("0.balar.json: {oracle: [a]}", "0.balar.json is ['a']"),
     ],
 )
 def test_what_is_said_about_dialogues_must_fit_them(

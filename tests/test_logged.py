@@ -161,7 +161,7 @@ def test_what_cannot_be_packed_is_refused_by_its_number() -> None:
         bad = LoggedDialogue(fine.dialogue, truth=truth)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match=named):
             calibration_data([fine, bad])
-    with pytest.raises(InvalidText, match="name of an oracle"):
+    with pytest.raises(InvalidText, match="the oracle of dialogue 0 is empty"):
         calibration_data([LoggedDialogue(fine.dialogue, oracle="")])
     other, _ = played(1, labels=LabelMap.of({"likely": 2, "neutral": 1.5, "unlikely": 1}))
     with pytest.raises(InvalidLabel, match="map of dialogue 1 is another than that of dialogue 0"):
