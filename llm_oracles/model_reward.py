@@ -184,12 +184,12 @@ class ModelReward:
                 exactly 0. If none asked, nothing is scored.
 
         Raises:
-            InvalidInput: the goal is empty.
+            InvalidInput: the goal is empty, or an exchange is none.
             InvalidText: a text cannot be written as UTF-8.
             TokensDiffer: the goal is cut into other tokens after one of the contexts.
             ModelError: the goal could not be scored.
         """
-        _check(history, goal)
+        _check(history, goal, asked)
         some = [said for said in asked if said is not None]
         if not some:
             return (NOTHING_ASKED,) * len(asked)
@@ -226,12 +226,12 @@ class ModelReward:
             One more than there are turns. Where nothing was asked the same one stands twice.
 
         Raises:
-            InvalidInput: the goal is empty.
+            InvalidInput: the goal is empty, or an exchange is none.
             InvalidText: a text cannot be written as UTF-8.
             TokensDiffer: the goal is cut into other tokens after one of the contexts.
             ModelError: the goal could not be scored.
         """
-        _check(history, goal)
+        _check(history, goal, asked)
         said: list[Clarification] = []
         contexts = [self._template.context(history)]
         for exchange in asked:
@@ -248,11 +248,17 @@ class ModelReward:
         return dict(zip(different, found, strict=True))
 
 
-def _check(history: str, goal: str) -> None:
+def _check(history: str, goal: str, asked: Sequence[object]) -> None:
     check_text(history, "the history", empty=True)
     check_text(goal, "the goal", empty=True)
     if not goal:
         raise InvalidInput("The goal is empty; nothing can be scored.")
+    for position, exchange in enumerate(asked):
+        if not (exchange is None or isinstance(exchange, Clarification)):
+            raise InvalidInput(
+                f"Exchange {position} is {exchange!r}; it is a Clarification, or None where "
+                "nothing was asked."
+            )
 
 
 def _check_tokens(first: Sequence[str], second: Sequence[str]) -> None:

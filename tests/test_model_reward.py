@@ -186,6 +186,14 @@ def test_text_that_cannot_be_scored_is_refused(history: str, goal: str, named: s
             asyncio.run(method(history, goal, [TELLING]))
 
 
+@pytest.mark.parametrize("wrong", ["Which colour?", ("Which colour?", "red"), 0])
+def test_what_is_no_clarification_is_refused_by_its_place(wrong: object) -> None:
+    reward = ModelReward(Shifted(0))
+    for method in (reward.gains, reward.moments):
+        with pytest.raises(InvalidInput, match="Exchange 1 is"):
+            asyncio.run(method(HISTORY, GOAL, [None, wrong]))  # type: ignore[list-item]
+
+
 def test_braces_and_other_letters_stay_as_they_are() -> None:
     said = Clarification("Which {colour}?", "$red %s Łódź 🙂")
     goal = "I want {'colour': 'red'} Łódź 🙂"
