@@ -10,6 +10,7 @@ from .calibration import CalibrationData
 from .dialogue import Dialogue
 from .dialogue.needs import (
     Answered,
+    ElicitedAnswers,
     ElicitedLikelihoods,
     ElicitedPriors,
     ProposedDimensions,
@@ -34,12 +35,14 @@ class LoggedDialogue:
         dialogue: the dialogue.
         oracle: who filled its tables.
         truth: dimension -> value, as far as it is known what was true.
+        answer: the answer of a closed set that was true, if that is known.
         name: what it is called in messages; its position otherwise.
     """
 
     dialogue: Dialogue
     oracle: str = "oracle"
     truth: Mapping[str, str] | None = None
+    answer: str | None = None
     name: str = ""
 
 
@@ -141,8 +144,15 @@ def _record(
     widest = max((len(e.choices) for e in exchanges), default=2)
     shape = len(turns), len(sizes), max(sizes), widest
     prior, given = _Filling(shape[1:3], labels), _Filling(shape, labels)
+    closed = dialogue.setup.answers or ()
+    answer_tables = [
+        t for reply in replies if isinstance(reply, ElicitedAnswers) for t in reply.tables
+    ]
+    answers = _Filling((*shape[1:3], max(1, len(closed))), labels)
     for j in range(len(names)):
         prior.put((j,), priors[j])
+        for v, row in enumerate((answer_tables[j] if closed else None) or ()):
+            answers.put((j, v), row)
     choices, evidence = np.zeros((shape[0], widest), bool), np.zeros((shape[0], widest))
     answered, user = np.zeros(shape[0], bool), np.zeros(shape[0], np.int32)
     for t, (turn, exchange) in enumerate(zip(turns, exchanges, strict=True)):
@@ -167,9 +177,12 @@ def _record(
         oracle=np.int32(oracles.index(logged.oracle)),  # type: ignore[arg-type]
         noise=np.float64(dialogue.setup.settings.noise),  # type: ignore[arg-type]
         log_truth=_log_truth(space, truth, what),  # type: ignore[arg-type]
-        known=np.bool_(bool(truth)),  # type: ignore[arg-type]
+        answers=answers.rows(),
+        answer_mask=np.arange(max(1, len(closed))) < len(closed),  # type: ignore[arg-type]
+        true_answer=_true_answer(logged, what),  # type: ignore[arg-type]
+        known=np.bool_(bool(truth) or logged.answer is not None),  # type: ignore[arg-type]
     )
-    return arrays, prior.sharp or given.sharp
+    return arrays, prior.sharp or given.sharp or answers.sharp
 
 
 class _Filling:
@@ -229,6 +242,24 @@ def _log_truth(space: StateSpace, truth: Mapping[str, str], what: str) -> np.nda
     return log_truth
 
 
+def _true_answer(logged: LoggedDialogue, what: str) -> np.int32:
+    setup = logged.dialogue.setup
+    if logged.answer is None:
+        return np.int32(-1)
+    if setup.answers is None:
+        way = f" of the dimension {setup.target!r}" if setup.target is not None else ""
+        raise InvalidInput(
+            f"The answer {logged.answer!r} is said to be true of {what}, which has no closed "
+            f"answer set; say the truth instead, as a value{way}."
+        )
+    if logged.answer not in setup.answers:
+        raise InvalidInput(
+            f"The answer {logged.answer!r} is said to be true of {what}; its answers are "
+            f"{', '.join(map(repr, setup.answers))}."
+        )
+    return np.int32(setup.answers.index(logged.answer))
+
+
 _PADDING = Record(
     layout=Layout(-1, -1, False, False, 0, 0, False),  # type: ignore[arg-type]
     prior=Rows(-1, 0.0, False),  # type: ignore[arg-type]
@@ -240,6 +271,9 @@ _PADDING = Record(
     oracle=0,  # type: ignore[arg-type]
     noise=0.0,  # type: ignore[arg-type]
     log_truth=0.0,  # type: ignore[arg-type]
+    answers=Rows(-1, 0.0, False),  # type: ignore[arg-type]
+    answer_mask=False,  # type: ignore[arg-type]
+    true_answer=-1,  # type: ignore[arg-type]
     known=False,  # type: ignore[arg-type]
 )
 """What every array of a record is padded with."""

@@ -77,6 +77,9 @@ class Record(eqx.Module):
         oracle: whose tables they are.
         noise: the noise of the tables, as in `LikelihoodTables.build`.
         log_truth: shape `(dimensions, values)`; `-inf` for values that are known to be false.
+        answers: shape `(dimensions, values, answers)`; the tables of the closed answer set.
+        answer_mask: shape `(answers,)`; False for padding.
+        true_answer: the position of the answer that is true; -1 where it is not known.
         known: whether anything is known about the truth.
     """
 
@@ -90,6 +93,9 @@ class Record(eqx.Module):
     oracle: Int[Array, "*batch"]
     noise: Float[Array, "*batch"]
     log_truth: Float[Array, "*batch dimensions values"]
+    answers: Rows
+    answer_mask: Bool[Array, "*batch answers"]
+    true_answer: Int[Array, "*batch"]
     known: Bool[Array, "*batch"]
 
 
@@ -177,12 +183,34 @@ def _replay(
 
     turns = record.tables, open_choices, record.evidence, record.answered, record.user
     last, (log_others, log_evidence) = jax.lax.scan(turn, log_product(prior, layout), turns)
-    false = [
-        group_log_likelihood(record.log_truth[:, :, None], digits)
-        for digits in (layout.row_digits, layout.column_digits)
-    ]
-    log_truth = logsumexp(last + false[0] + false[1].T)
-    return log_others, log_evidence, jnp.where(record.known, log_truth, 0)
+    given = record.answers.log_distributions(log_weights, temperature)
+    return log_others, log_evidence, _log_truth(record, last, given)
+
+
+def _log_truth(
+    record: Record,
+    log_joint: Float[Array, "rows columns"],
+    log_answers: Float[Array, "dimensions values answers"],
+) -> Float[Array, ""]:
+    """The log probability of what is known to be true; 0 where nothing is known."""
+    digits = record.layout.row_digits, record.layout.column_digits
+    rows, columns = (group_log_likelihood(record.log_truth[:, :, None], d) for d in digits)
+    possible = log_joint + rows + columns.T
+    rows, columns = (
+        jnp.where(record.answer_mask[None, :], group_log_likelihood(log_answers, d), -jnp.inf)
+        for d in digits
+    )
+
+    def log_weight(answer: Int[Array, ""], among: Float[Array, "rows columns"]) -> Array:
+        return logsumexp(among + rows[:, answer][:, None] + columns[:, answer][None, :])
+
+    # As in `answers.answer_posterior`: normalised once, over the answers.
+    named = record.true_answer >= 0
+    every = jnp.arange(record.answer_mask.shape[0])
+    total = logsumexp(jax.vmap(log_weight, in_axes=(0, None))(every, log_joint))
+    true = log_weight(jnp.maximum(record.true_answer, 0), possible)
+    log_truth = jnp.where(named, true, logsumexp(possible)) - jnp.where(named, total, 0)
+    return jnp.where(record.known, log_truth, 0)
 
 
 def _noisy(

@@ -105,6 +105,13 @@ class Log:
             oracle=jnp.array(self.oracle),
             noise=jnp.zeros(dialogues),
             log_truth=jnp.array(log_truth, float),
+            answers=Rows(
+                jnp.full((dialogues, 2, most, 1), -1),
+                jnp.zeros((dialogues, 2, most, 1)),
+                jnp.zeros((dialogues, 2, most, 1), bool),
+            ),
+            answer_mask=jnp.zeros((dialogues, 1), bool),
+            true_answer=jnp.full(dialogues, -1),
             known=jnp.full(dialogues, known),
         )
         oracles = tuple(f"oracle {i}" for i in range(int(self.oracle.max()) + 1))

@@ -14,6 +14,7 @@ from balar_core.dialogue import (
     CellTable,
     Dialogue,
     Dimension,
+    ElicitedAnswers,
     ElicitedLikelihoods,
     ElicitedPriors,
     ProposedDimensions,
@@ -29,11 +30,15 @@ from balar_core.records import Parameters, log_likelihood, replay
 
 from .scripted_world import ScriptedWorld
 
+ANSWERS = ("one", "two", "three")
+
 
 def setup(**settings: object) -> Setup:
     users = User("ann", "knows a little"), User("bob")
     fixed = {"min_information": 0.0, "alpha": 0.01, "max_questions": 5}
-    return Setup("What is wanted?", users=users, settings=Settings(**{**fixed, **settings}))
+    return Setup(
+        "What is wanted?", users=users, answers=ANSWERS, settings=Settings(**{**fixed, **settings})
+    )
 
 
 def played(seed: int, **settings: object) -> tuple[Dialogue, list[tuple[float, ...]]]:
@@ -67,7 +72,8 @@ def test_replay_says_what_the_dialogues_said_at_every_turn(x64: bool) -> None:
         LoggedDialogue(d, f"oracle {i % 2}", truth)
         for i, ((d, _), truth) in enumerate(zip(plays, truths, strict=True))
     ]
-    logged.append(LoggedDialogue(Dialogue.from_json(plays[0][0].to_json())))
+    logged.append(LoggedDialogue(Dialogue.from_json(plays[0][0].to_json()), answer="three"))
+    logged.append(LoggedDialogue(plays[1][0], truth=truths[1], answer="two"))
     logged.append(LoggedDialogue(Dialogue.start(setup())))  # left out: no belief yet
     data = calibration_data(logged)
     assert data.oracles == ("oracle 0", "oracle 1", "oracle")
@@ -95,10 +101,36 @@ def test_replay_says_what_the_dialogues_said_at_every_turn(x64: bool) -> None:
         log_truth = np.log(p[first, second].sum())
         assert found.log_truth[i].item() == pytest.approx(log_truth, abs=10 * atol)
         total += log_truth
-    assert found.log_truth[3].item() == 0  # nothing is known
-    total += found.log_evidence[0].sum().item()  # the same dialogue once more
+    # The same dialogues once more, of which an answer is known.
+    posterior = plays[0][0].answer_posterior()
+    assert posterior is not None
+    assert found.log_truth[3].item() == pytest.approx(np.log(posterior["three"]), abs=10 * atol)
+    assert found.log_truth[4].item() == pytest.approx(
+        log_answer_and_truth(plays[1][0], 1, truths[1]), abs=10 * atol
+    )
+    total += float(found.log_evidence[3:5].sum() + found.log_truth[3:5].sum())
     again = log_likelihood(parameters, data.records).item()
     assert again == pytest.approx(total, abs=100 * atol)
+
+
+def log_answer_and_truth(dialogue: Dialogue, answer: int, truth: dict[str, str]) -> float:
+    """By enumeration: that an answer and some values are true at once."""
+    space, tables = dialogue.space, []
+    assert space is not None and dialogue.belief is not None
+    for reply in dialogue.replies:
+        tables += reply.tables if isinstance(reply, ElicitedAnswers) else ()
+    weights = np.repeat(joint(dialogue.belief, space)[..., None], len(ANSWERS), axis=-1)
+    inside = np.ones(space.sizes, bool)
+    for j, (dimension, table) in enumerate(zip(space.dimensions, tables, strict=False)):
+        shape = [1] * len(space.sizes)
+        shape[j] = dimension.size
+        if table is not None:
+            rows = np.stack([DEFAULT_LABELS.distribution(row) for row in table])
+            weights = weights * rows.reshape(*shape, len(ANSWERS))
+        if dimension.name in truth:
+            is_true = np.array(dimension.values) == truth[dimension.name]
+            inside = inside & is_true.reshape(shape)
+    return float(np.log(weights[inside][:, answer].sum() / weights.sum()))
 
 
 QUESTIONS = tuple(Question(f"Question {i}?", ("yes", "no")) for i in range(4))
@@ -161,6 +193,12 @@ def test_what_cannot_be_packed_is_refused_by_its_number() -> None:
         bad = LoggedDialogue(fine.dialogue, truth=truth)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match=named):
             calibration_data([fine, bad])
+    for given, answer, named in (
+        (fine.dialogue, "a", "has no closed answer set; say the truth instead, as a value"),
+        (played(1)[0], "four", "its answers are 'one', 'two', 'three'"),
+    ):
+        with pytest.raises(InvalidInput, match=named):
+            calibration_data([LoggedDialogue(given, answer=answer)])
     with pytest.raises(InvalidText, match="the oracle of dialogue 0 is empty"):
         calibration_data([LoggedDialogue(fine.dialogue, oracle="")])
     other, _ = played(1, labels=LabelMap.of({"likely": 2, "neutral": 1.5, "unlikely": 1}))

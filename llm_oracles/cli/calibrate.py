@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["calibrate_command"]
 
+_SAID = frozenset(("truth", "answer", "oracle"))
+"""What a file can say about a dialogue."""
+
 EXAMPLES = """\b
 balar calibrate *.balar.json
 balar calibrate *.balar.json --about known.yaml
@@ -29,7 +32,7 @@ balar calibrate *.balar.json --about known.yaml
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="What is known about the dialogues (.yaml or .json): the name of a file, and for it the "
-    "truth (dimension: value) and the oracle that filled its tables.",
+    "truth (dimension: value), the answer of a closed set, and the oracle that filled its tables.",
 )
 @click.option(
     "--fit",
@@ -87,8 +90,8 @@ def _logged(files: tuple[Path, ...], about: Path | None) -> "list[LoggedDialogue
     logged = []
     for path in files:
         entry = known.get(str(path), known.get(path.name, {}))
-        oracle, truth = entry.get("oracle", "oracle"), entry.get("truth")
-        logged.append(LoggedDialogue(read_dialogue(path), oracle, truth, name=str(path)))
+        known_here = {"name": str(path), **entry}
+        logged.append(LoggedDialogue(read_dialogue(path), **known_here))
     return logged
 
 
@@ -106,9 +109,10 @@ def _known(about: Path) -> "dict[str, Mapping[str, Any]]":
     if not isinstance(known, Mapping):
         raise InvalidInput(f"{about} holds no mapping from names of files to what is known.")
     for name, entry in known.items():
-        if not isinstance(entry, Mapping) or not {"truth", "oracle"}.issuperset(entry):
+        if not isinstance(entry, Mapping) or not _SAID.issuperset(entry):
             raise InvalidInput(
-                f"{about} says of {name!r}: {entry!r}. It can say `truth` and `oracle`, no more."
+                f"{about} says of {name!r}: {entry!r}. It can say "
+                f"{', '.join(f'`{said}`' for said in sorted(_SAID))}, no more."
             )
     return dict(known)
 
