@@ -58,6 +58,7 @@ from balar_core.calibration import (
     Report,
     calibrate,
 )
+from balar_core.channels import Channels, QuestionScores, noisy_channel, question_scores
 from balar_core.decision import (
     Decision,
     Response,
@@ -79,6 +80,7 @@ from balar_core.information import (
     score,
 )
 from balar_core.labels import DEFAULT_LABELS, LabelMap, evidence_weights
+from balar_core.listed import ListedBelief, ListedUpdate, Target
 from balar_core.objectives import (
     LossTerms,
     clip_fraction,
@@ -136,6 +138,7 @@ __all__ = [
     "Calibration",
     "CalibrationData",
     "CalibrationPriors",
+    "Channels",
     "Decision",
     "DialogueRewards",
     "Dimension",
@@ -148,12 +151,15 @@ __all__ = [
     "Layout",
     "Likeliest",
     "LikelihoodTables",
+    "ListedBelief",
+    "ListedUpdate",
     "Loss",
     "LossTerms",
     "MapState",
     "MostInformative",
     "Question",
     "QuestionPolicy",
+    "QuestionScores",
     "Report",
     "Response",
     "Rule",
@@ -164,6 +170,7 @@ __all__ = [
     "StepMap",
     "Stopping",
     "Structure",
+    "Target",
     "Truth",
     "Turn",
     "Update",
@@ -202,10 +209,12 @@ __all__ = [
     "map_state",
     "marginals",
     "mutual_information",
+    "noisy_channel",
     "pointwise_gain",
     "predictive",
     "probability_differences",
     "probe_budget",
+    "question_scores",
     "raise_for_status",
     "respond",
     "score",

@@ -150,3 +150,20 @@ def target_entropy(alpha: float, count: int) -> float:
         return 0.0
     rest = np.full(count - 1, alpha / (count - 1))
     return entropy(np.array([1 - alpha])) + entropy(rest)
+
+
+def listed_information(
+    p: np.ndarray, states: np.ndarray, variable: int, table: np.ndarray, target: Sequence[int]
+) -> float:
+    """Information of a noisy question for one variable about some variables of listed states."""
+    joint: dict[tuple[int, ...], np.ndarray] = {}
+    for weight, state in zip(p, states, strict=True):
+        key = tuple(int(state[j]) for j in target)
+        joint[key] = joint.get(key, np.zeros(table.shape[1])) + weight * table[state[variable]]
+    answers = np.sum(list(joint.values()), axis=0)
+    total = 0.0
+    for row in joint.values():
+        for y, both in enumerate(row):
+            if both > 0:
+                total += both * math.log(both / (row.sum() * answers[y]))
+    return total
