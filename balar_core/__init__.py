@@ -78,6 +78,7 @@ from balar_core.information import (
     mutual_information,
     predictive,
     score,
+    score_many,
 )
 from balar_core.labels import DEFAULT_LABELS, LabelMap, evidence_weights
 from balar_core.listed import ListedBelief, ListedUpdate, Target
@@ -218,6 +219,7 @@ __all__ = [
     "raise_for_status",
     "respond",
     "score",
+    "score_many",
     "sequence_mean_token_mean",
     "sequence_mean_token_scale",
     "simulate",

@@ -7,17 +7,22 @@ With the dimensions divided into rows and columns everything that is summed over
 of small matrices: the (pairs, states, choices) table never exists (see `factored`).
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .belief import Belief, marginals, pair_log_likelihood, scatter_cells
-from .factored import EXACT, PairScores, pair_scores, state_likelihood
+from .errors import InvalidSetting
+from .factored import EXACT
 from .merged import merged_scores
 from .numerics import divergence, normalise, xlogx
 from .rows import sum_tiles
+from .scoring import Likelihoods, PairScores, pair_scores
 from .space import Layout
+from .statewise import state_likelihood
 from .status import Status
 from .structure import Structure, find_structure
 from .tables import LikelihoodTables, check_fit, group_log_likelihood
@@ -29,7 +34,11 @@ __all__ = [
     "mutual_information",
     "predictive",
     "score",
+    "score_many",
 ]
+
+TOGETHER = 16
+"""Beliefs whose pairs are scored side by side; more of them would leave the cache."""
 
 
 class Scores(eqx.Module):
@@ -77,6 +86,82 @@ def score(
     return scores
 
 
+def score_many(
+    beliefs: Belief,
+    tables: LikelihoodTables,
+    where: Bool[Array, "#beliefs questions users"] | None = None,
+) -> Scores:
+    """The scores of many beliefs in one call: many dialogues, or many beliefs over the same tables.
+
+    A plain `vmap` of `score` gives the same numbers; this one stays in the cache when there are
+    many. Nothing is merged (see `find_structure`).
+
+    Args:
+        beliefs: every array with one more axis in front, which counts the beliefs.
+        tables: the tables of every belief, stacked in the same way; or one set of tables, shared
+            by beliefs over one space.
+        where: the pairs to score, for each belief; all that exist by default.
+
+    Returns:
+        The scores with one more axis in front of every array.
+
+    Raises:
+        InvalidTable: tables of another space.
+        InvalidSetting: arrays that are not stacked, or not of as many beliefs.
+
+    >>> from balar_core.space import StateSpace
+    >>> space = StateSpace.of(cause=["a", "b"])
+    >>> tables = LikelihoodTables.build(space, [2], {(0, 0): [[[0.8, 0.2], [0.2, 0.8]]]})
+    >>> beliefs = [Belief.from_priors(space, [(p, 1 - p)]) for p in (0.5, 1.0)]
+    >>> stacked = jax.tree.map(lambda *x: jnp.stack(x), *beliefs)
+    >>> [round(x.item(), 4) for x in score_many(stacked, tables).information.ravel()]
+    [0.1927, 0.0]
+    """
+    number = beliefs.log_joint.shape[0]
+    shared = tables.valid.ndim == 2
+    if beliefs.log_joint.ndim != 3 or tables.valid.ndim not in (2, 3):
+        raise InvalidSetting(
+            f"Beliefs are stacked in arrays of 3 axes and tables in masks of 2 or 3; these have "
+            f"{beliefs.log_joint.ndim} and {tables.valid.ndim}. Stack them with jax.tree.map and "
+            "jnp.stack, or call score for one belief."
+        )
+    counts = [x.shape[0] for x in (None if shared else tables.valid, where) if x is not None]
+    if any(count != number for count in counts):
+        raise InvalidSetting(
+            f"There are {number} beliefs, but {counts[-1]} of what goes with them."
+        )
+
+    scores: Scores = _score_many(beliefs, tables, where, shared)
+    return scores
+
+
+@partial(jax.jit, static_argnames="shared")
+def _score_many(
+    beliefs: Belief,
+    tables: LikelihoodTables,
+    where: Bool[Array, "beliefs questions users"] | None,
+    shared: bool,
+) -> Scores:
+    if shared:  # one layout as well, so that what the tables say of rows and columns is shared
+        first: Belief = jax.tree.map(lambda x: x[0], beliefs)
+
+        def of_joint(own: tuple[Array, Array | None]) -> Scores:
+            belief: Belief = eqx.tree_at(lambda b: b.log_joint, first, own[0])
+            scores: Scores = _score(belief, tables, own[1], None)
+            return scores
+
+        found: Scores = jax.lax.map(of_joint, (beliefs.log_joint, where), batch_size=TOGETHER)
+        return found
+
+    def one(own: tuple[Belief, LikelihoodTables, Array | None]) -> Scores:
+        scores: Scores = _score(*own, None)
+        return scores
+
+    own = beliefs, tables, where
+    scores: Scores = jax.lax.map(one, own, batch_size=TOGETHER)
+    return scores
+
+
 @jax.jit
 def _score(
     belief: Belief,
@@ -91,9 +176,9 @@ def _score(
     pi = normalise(jnp.exp(belief.log_joint))
 
     def state_by_state(active: Bool[Array, " pairs"]) -> PairScores:
-        rows, columns = _all_pairs(layout, tables)
+        likelihoods = _likelihoods(layout, tables)
         return pair_scores(
-            pi, layout.row_mask, layout.column_mask, rows, columns, active, layout.shards
+            pi, layout.row_mask, layout.column_mask, likelihoods, active, layout.shards
         )
 
     if structure is None:
@@ -108,19 +193,22 @@ def _score(
     )
 
 
-def _all_pairs(
-    layout: Layout, tables: LikelihoodTables
-) -> tuple[Float[Array, "pairs rows choices"], Float[Array, "pairs columns choices"]]:
-    """The log products of experts of both groups, for all pairs; -inf for padded choices."""
-    questions, users = tables.valid.shape
-    log_tables = tables.log_tables.reshape(questions * users, *tables.log_tables.shape[2:])
-    present = jnp.repeat(tables.choice_mask, users, axis=0)[:, None, :]
+def _likelihoods(layout: Layout, tables: LikelihoodTables) -> Likelihoods:
+    users = tables.valid.shape[1]
 
-    def group(digits: Int[Array, "cells dimensions"]) -> Float[Array, "pairs cells choices"]:
-        log_k = jax.vmap(group_log_likelihood, in_axes=(0, None))(log_tables, digits)
-        return jnp.where(present, log_k, -jnp.inf)
+    def of(
+        pairs: Int[Array, " some"],
+    ) -> tuple[Float[Array, "some rows choices"], Float[Array, "some columns choices"]]:
+        log_tables = tables.log_tables[pairs // users, pairs % users]
+        present = tables.choice_mask[pairs // users][:, None, :]
 
-    return group(layout.row_digits), group(layout.column_digits)
+        def group(digits: Int[Array, "cells dimensions"]) -> Float[Array, "some cells choices"]:
+            log_k = jax.vmap(group_log_likelihood, in_axes=(0, None))(log_tables, digits)
+            return jnp.where(present, log_k, -jnp.inf)
+
+        return group(layout.row_digits), group(layout.column_digits)
+
+    return of
 
 
 def mutual_information(belief: Belief, tables: LikelihoodTables) -> Float[Array, "questions users"]:

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .errors import InvalidSetting
-from .factored import EXACT, PairScores, state_likelihood
-from .numerics import divergence, divide
+from .factored import EXACT
+from .numerics import divergence, normalise
+from .scoring import PairScores
 from .space import Layout
+from .statewise import state_likelihood
 from .structure import Level, Structure
 from .tables import LikelihoodTables, group_log_likelihood
 
@@ -54,8 +56,9 @@ def merged_scores(
             f"{layout.shape[0]}. Look for it with find_structure and the tables at hand."
         )
     rest = active & ~structure.merged
+    nothing = jnp.zeros(choices, pi.dtype)
     scores: PairScores = jax.lax.cond(
-        jnp.any(rest), otherwise, lambda rest: _nothing(rest.shape[0], choices, pi), rest
+        jnp.any(rest), otherwise, lambda rest: PairScores.none(rest.shape[0], nothing), rest
     )
     row_sums = jax.lax.map(lambda block: _row_sums(block, pi), structure.in_class)
     row_sums = row_sums.reshape(-1, pi.shape[1])
@@ -66,7 +69,7 @@ def merged_scores(
             found: PairScores = jax.lax.cond(
                 jnp.any(real),
                 lambda: _score_chunk(chunk, row_sums, layout, tables, real),
-                lambda: _nothing(real.shape[0], choices, pi),
+                lambda: PairScores.none(real.shape[0], nothing),
             )
             return found
 
@@ -82,14 +85,6 @@ def merged_scores(
 
         scores = jax.tree.map(put, scores, found)
     return scores
-
-
-def _nothing(pairs: int, choices: int, like: Array) -> PairScores:
-    return PairScores(
-        jnp.zeros(pairs, like.dtype),
-        jnp.zeros((pairs, choices), like.dtype),
-        jnp.zeros(pairs, bool),
-    )
 
 
 def _row_sums(
@@ -132,7 +127,7 @@ def _score_chunk(
     )
     occurs = active[:, None, None] & (pi > 0)
     predictive = jnp.einsum("pab,pyab->py", pi, k, precision=EXACT)
-    p = divide(predictive, jnp.broadcast_to(jnp.sum(predictive, 1, keepdims=True), k.shape[:2]))
+    p = normalise(predictive, axis=1)
     gains = divergence(k, jnp.broadcast_to(p[:, :, None, None], k.shape))
     return PairScores(
         jnp.where(active, jnp.sum(pi * jnp.sum(gains, axis=1), axis=(1, 2)), 0),

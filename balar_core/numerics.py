@@ -130,13 +130,14 @@ def _divide_jvp(
     return quotient, jnp.where(fine, change, 0)
 
 
-def normalise(weights: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """`weights` divided by their sum; zeros stay zeros.
+def normalise(weights: Float[Array, "*shape"], axis: int | None = None) -> Float[Array, "*shape"]:
+    """`weights` divided by their sum, over one axis or over all; zeros stay zeros.
 
     >>> normalise(jnp.array([1.0, 3.0])).tolist()
     [0.25, 0.75]
     """
-    return divide(weights, jnp.broadcast_to(jnp.sum(weights), weights.shape))
+    total = jnp.sum(weights, axis=axis, keepdims=True)
+    return divide(weights, jnp.broadcast_to(total, weights.shape))
 
 
 @jax.custom_jvp

@@ -3,8 +3,8 @@
     python -m benchmarks.batches [--size 1024x15x4] [--counts 8,64] [--json FILE]
 
 `dialogues`: N beliefs, each with its own tables (a server, an evaluation). `beliefs`: N beliefs
-over one table (looking ahead, simulations). Both are a `vmap` of the scoring; the loop calls the
-same scoring N times and waits for all of them.
+over one table (looking ahead, simulations). Both are one call of `score_many`; the loop calls
+`score` N times and waits for all of them.
 """
 
 import argparse
@@ -14,32 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
-from balar_core import BalarError, Belief, LikelihoodTables, score
+from balar_core import BalarError, Belief, LikelihoodTables, score, score_many
 from llm_oracles.store import write_whole
 
 from .machine import describe, use_device
 from .mutual_information import check_writable, positive
 from .timing import Run, interleave, median_ms
 from .worlds import KINDS, Size, World
-
-dialogues = jax.jit(jax.vmap(lambda belief, tables: score(belief, tables).information))
-
-
-@jax.jit
-def beliefs(log_joints: jax.Array, belief: Belief, tables: LikelihoodTables) -> jax.Array:
-    """Informations of beliefs that share their layout and their tables."""
-
-    def one(log_joint: jax.Array) -> jax.Array:
-        moved: Belief = eqx.tree_at(lambda b: b.log_joint, belief, log_joint)
-        information: jax.Array = score(moved, tables).information
-        return information
-
-    informations: jax.Array = jax.vmap(one)(log_joints)
-    return informations
 
 
 def stack(*trees: Any) -> Any:
@@ -57,11 +41,11 @@ def programs(size: Size, count: int, kind: str, seed: int) -> dict[str, Run]:
         return lambda: jax.block_until_ready([score(b, t).information for b, t in pairs])
 
     return {
-        "dialogues": lambda: jax.block_until_ready(dialogues(many_beliefs, many_tables)),
-        "dialogues_loop": loop(worlds),
-        "beliefs": lambda: jax.block_until_ready(
-            beliefs(many_beliefs.log_joint, worlds[0][0], tables)
+        "dialogues": lambda: jax.block_until_ready(
+            score_many(many_beliefs, many_tables).information
         ),
+        "dialogues_loop": loop(worlds),
+        "beliefs": lambda: jax.block_until_ready(score_many(many_beliefs, tables).information),
         "beliefs_loop": loop([(belief, tables) for belief, _ in worlds]),
     }
 

@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import Mesh
 
-from balar_core import Belief, LikelihoodTables, Scores, Status, factored, fused, information, score
+from balar_core import (
+    Belief,
+    LikelihoodTables,
+    Scores,
+    Status,
+    factored,
+    fused,
+    information,
+    score,
+    statewise,
+)
 from balar_core.belief import joint
 from balar_core.sharding import shard
 
@@ -88,9 +98,9 @@ def cuda_in_sight(*, interpret: bool = False) -> Iterator[Score]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fused, "cuda_in_sight", lambda: True)
         if interpret:
-            patch.setattr(factored, "on_cuda", lambda kernel, otherwise: kernel)
-            for name in ("factored_sums", "exact_sums"):
-                patch.setattr(factored, name, partial(getattr(fused, name), interpret=True))
+            for module, name in ((factored, "factored_sums"), (statewise, "exact_sums")):
+                patch.setattr(module, "on_cuda", lambda kernel, otherwise: kernel)
+                patch.setattr(module, name, partial(getattr(fused, name), interpret=True))
         # A new function: it shares no traces with the `score` of other tests.
         yield lambda belief, tables: original.__wrapped__(belief, tables, None, None)
 

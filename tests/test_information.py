@@ -17,9 +17,10 @@ from balar_core import (
     mutual_information,
     predictive,
     score,
+    score_many,
     update,
 )
-from balar_core.errors import UnknownPair
+from balar_core.errors import InvalidSetting, UnknownPair
 
 from . import reference
 from .compilation import compilations
@@ -349,3 +350,36 @@ def test_other_numbers_of_the_same_shape_compile_nothing() -> None:
             score(belief, tables)
             score(belief, later)
     assert count[0] == 0
+
+
+@pytest.mark.parametrize("count", [1, 3, 17])
+@pytest.mark.parametrize("shared", [True, False])
+def test_many_beliefs_at_once_get_the_scores_of_each_alone(
+    count: int, shared: bool, x64: bool
+) -> None:
+    sizes, choices = (3, 2, 2), (2, 3)
+    space = space_of(sizes)
+    kinds = ("dense", "zeros", "sharp")
+    worlds = [make_world(seed, kinds[seed % 3], sizes, choices) for seed in range(count)]
+    beliefs = [Belief.from_priors(space, world.priors) for world in worlds]
+    tables = [LikelihoodTables.build(space, w.choices, w.tables, users=2) for w in worlds]
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *beliefs)
+    given_tables = tables[0] if shared else jax.tree.map(lambda *x: jnp.stack(x), *tables)
+    found = score_many(stacked, given_tables)
+    for n, (belief, own) in enumerate(zip(beliefs, tables, strict=True)):
+        alone = score(belief, tables[0] if shared else own)
+        np.testing.assert_allclose(found.information[n], alone.information, atol=1e-6)
+        np.testing.assert_allclose(found.predictive[n], alone.predictive, atol=1e-6)
+
+
+def test_beliefs_that_are_not_stacked_or_too_few_are_refused() -> None:
+    space = space_of((2, 2))
+    world = make_world(0, "dense", (2, 2), (2,))
+    belief = Belief.from_priors(space, world.priors)
+    tables = LikelihoodTables.build(space, world.choices, world.tables, users=2)
+    with pytest.raises(InvalidSetting, match="call score for one belief"):
+        score_many(belief, tables)
+    two = jax.tree.map(lambda x: jnp.stack([x, x]), belief)
+    three = jax.tree.map(lambda x: jnp.stack([x, x, x]), tables)
+    with pytest.raises(InvalidSetting, match="2 beliefs, but 3"):
+        score_many(two, three)

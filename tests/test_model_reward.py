@@ -3,9 +3,7 @@
 import asyncio
 import math
 import re
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -24,13 +22,11 @@ from llm_oracles.model_reward import (
     TokensDiffer,
 )
 from llm_oracles.models import (
-    CachingScorer,
     Limits,
     RequestRejected,
     RetryPolicy,
     ScoringModel,
     Server,
-    StorageTrouble,
     TokenScores,
     Way,
 )
@@ -157,31 +153,6 @@ def test_a_small_gain_on_a_long_goal_keeps_its_digits() -> None:
     reward = ModelReward(Shifted(1e-9), control=None)
     (gain,) = asyncio.run(reward.gains(HISTORY, GOAL, [TELLING]))
     assert gain.total == pytest.approx(1e-6, rel=1e-5)
-
-
-def test_a_cache_scores_nothing_twice_and_gives_the_same_to_the_last_bit(tmp_path: Path) -> None:
-    with ChatServer(routes=word_model.routes("vllm")) as server:
-        scorer = ScoringModel(server.url, "m", way="vllm")
-        assert scorer.identity != ScoringModel(server.url, "m", way="echo").identity
-        rewards = [
-            ModelReward(CachingScorer(scorer, tmp_path / "scores.sqlite", identity=scorer.identity))
-            for _ in range(2)
-        ]
-        first = asyncio.run(rewards[0].gains(HISTORY, GOAL, [TELLING, USELESS]))
-        sent = len(server.seen)
-        assert asyncio.run(rewards[1].gains(HISTORY, GOAL, [USELESS, TELLING])) == first[::-1]
-        assert len(server.seen) == sent
-        other = CachingScorer(scorer, tmp_path / "scores.sqlite", identity="another model")
-        asyncio.run(ModelReward(other, control=None).gains(HISTORY, GOAL, [TELLING]))
-        assert len(server.seen) == sent + 2 * 3  # two contexts, three requests each
-    with closing(sqlite3.connect(tmp_path / "scores.sqlite")) as database, database:
-        damaged = (
-            """UPDATE completions SET completion = '{"tokens":["x"],"log_probabilities":[]}'"""
-        )
-        database.execute(damaged)
-    with pytest.raises(StorageTrouble, match="damaged"):
-        asyncio.run(rewards[0].gains(HISTORY, GOAL, [TELLING]))
-    other.close()
 
 
 def test_failures_of_the_server_are_retried_or_told() -> None:

@@ -1,7 +1,7 @@
 """Language models: clients of servers, and wrappers that record, cache, limit and watch them."""
 
 from .budget import Budget, BudgetModel
-from .cache import CachingModel, CachingScorer
+from .cache import CachingModel
 from .cassette import RecordingModel, ReplayingModel
 from .client import ChatModel
 from .errors import (
@@ -48,7 +48,6 @@ __all__ = [
     "BudgetExceeded",
     "BudgetModel",
     "CachingModel",
-    "CachingScorer",
     "ChatModel",
     "Completion",
     "DeadlineExceeded",

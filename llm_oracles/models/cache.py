@@ -1,36 +1,28 @@
 """Replies that are kept, so that nothing is asked twice; a content-addressed SQLite file."""
 
-import hashlib
 import json
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from balar_core.errors import InvalidInput
 
 from .errors import StorageTrouble
-from .model import LikelihoodModel, Model
+from .model import Model
 from .values import (
     Completion,
     Request,
-    TokenScores,
     Usage,
     canonical_json,
     completion_from_data,
     completion_to_data,
     content_address,
     request_to_data,
-    token_scores_from_data,
-    token_scores_to_data,
 )
 
-__all__ = ["CachingModel", "CachingScorer"]
-
-T = TypeVar("T")
+__all__ = ["CachingModel"]
 
 VERSION = 1
 BUSY_SECONDS = 30.0
@@ -56,8 +48,10 @@ class CachingModel:
 
     def __init__(self, model: Model, path: Path, *, identity: str) -> None:
         self._model = model
+        self._path = path
         self._identity = identity
-        self._kept = _Kept(path)
+        self._database = _open(path)
+        self._close = weakref.finalize(self, self._database.close)
 
     async def complete(self, request: Request) -> Completion:
         """The reply that is kept, or else the model's, which is kept from now on.
@@ -66,92 +60,45 @@ class CachingModel:
             ModelError: the model raised it, or the file cannot be used.
         """
         address = content_address(request, self._identity)
-        kept = self._kept.find(address, completion_from_data)
-        if kept is not None:
-            return replace(kept, usage=Usage())
-        completion = await self._model.complete(request)
-        asked, reply = request_to_data(request), completion_to_data(completion)
-        self._kept.keep(address, self._identity, asked, reply)
+        try:
+            kept = self._find(address)
+            if kept is not None:
+                return replace(kept, usage=Usage())
+            completion = await self._model.complete(request)
+            self._keep(address, request, completion)
+        except sqlite3.Error as error:
+            raise _trouble(self._path, error) from None
         return completion
 
     def close(self) -> None:
         """Close the file; nothing can be asked any more."""
-        self._kept.close()
+        self._close()
 
-
-class CachingScorer:
-    """A likelihood model that is asked only what the cache does not hold.
-
-    Scores depend on the model, the context and the text alone, so that a model that changes, such
-    as one that is being trained, must not be cached, or needs a new identity each time. The file
-    may be that of a `CachingModel`.
-
-    Args:
-        model: the model.
-        path: the file; it is made if it is not there.
-        identity: who scores, such as `ScoringModel.identity`.
-
-    Raises:
-        StorageTrouble: the file cannot be used.
-    """
-
-    def __init__(self, model: LikelihoodModel, path: Path, *, identity: str) -> None:
-        self._model = model
-        self._identity = identity
-        self._kept = _Kept(path)
-
-    async def score(self, context: str, text: str) -> TokenScores:
-        """The scores that are kept, or else the model's, which are kept from now on.
-
-        Raises:
-            ModelError: the model raised it, or the file cannot be used.
-        """
-        asked = {"context": context, "text": text}
-        address = hashlib.sha256(canonical_json([self._identity, asked]).encode()).hexdigest()
-        kept = self._kept.find(address, token_scores_from_data)
-        if kept is not None:
-            return kept
-        scores = await self._model.score(context, text)
-        self._kept.keep(address, self._identity, asked, token_scores_to_data(scores))
-        return scores
-
-    def close(self) -> None:
-        """Close the file; nothing can be asked any more."""
-        self._kept.close()
-
-
-class _Kept:
-    """The file: replies by their addresses."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._database = _open(path)
-        self.close = weakref.finalize(self, self._database.close)
-
-    def find(self, address: str, read: Callable[[object], T]) -> T | None:
-        """The reply at an address, if there is one."""
-        try:
-            found = self._database.execute(
-                "SELECT completion FROM completions WHERE address = ?", (address,)
-            ).fetchone()
-        except sqlite3.Error as error:
-            raise _trouble(self._path, error) from None
+    def _find(self, address: str) -> Completion | None:
+        found = self._database.execute(
+            "SELECT completion FROM completions WHERE address = ?", (address,)
+        ).fetchone()
         if found is None:
             return None
         try:
-            return read(json.loads(found[0]))
+            return completion_from_data(json.loads(found[0]))
         except (InvalidInput, ValueError):
             raise StorageTrouble(
                 f"{self._path} holds a damaged reply at {address}; delete the file."
             ) from None
 
-    def keep(self, address: str, identity: str, asked: object, reply: object) -> None:
+    def _keep(self, address: str, request: Request, completion: Completion) -> None:
         """The first reply at an address stays, whoever else brings one."""
-        row = address, identity, canonical_json(asked), canonical_json(reply), time.time()
-        try:
-            self._database.execute("INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?)", row)
-        except sqlite3.Error as error:
-            raise _trouble(self._path, error) from None
+        self._database.execute(
+            "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?)",
+            (
+                address,
+                self._identity,
+                canonical_json(request_to_data(request)),
+                canonical_json(completion_to_data(completion)),
+                time.time(),
+            ),
+        )
 
 
 def _open(path: Path) -> sqlite3.Connection:

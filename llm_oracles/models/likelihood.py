@@ -10,7 +10,7 @@ from balar_core.errors import InvalidInput, InvalidSetting
 from .errors import ScoringUnsupported
 from .model import LikelihoodModel
 from .server import Call, Server
-from .values import TokenScores, canonical_json
+from .values import TokenScores
 
 __all__ = ["ScoringModel", "Way", "label_distribution"]
 
@@ -45,13 +45,7 @@ class ScoringModel:
             raise InvalidSetting(f"The way is {way!r}; it is one of {', '.join(ways)}.")
         self._server = Server(server) if isinstance(server, str) else server
         self._model = model
-        self._way = way
         self._ask = ways[way]
-
-    @property
-    def identity(self) -> str:
-        """Who scores, as one text: server, model and way. It holds no key."""
-        return canonical_json([self._server.base_url, self._model, self._way])
 
     async def score(self, context: str, text: str) -> TokenScores:
         """The log likelihood of `text` after `context`, token by token (nats).

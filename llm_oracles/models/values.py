@@ -30,8 +30,6 @@ __all__ = [
     "completion_to_data",
     "content_address",
     "request_to_data",
-    "token_scores_from_data",
-    "token_scores_to_data",
     "usage_from_data",
     "usage_to_data",
 ]
@@ -249,20 +247,6 @@ def completion_from_data(data: object) -> Completion:
     return _read(_COMPLETION, data, "completion")
 
 
-def token_scores_to_data(scores: TokenScores) -> dict[str, Any]:
-    """Scores as JSON-able data."""
-    return asdict(scores)
-
-
-def token_scores_from_data(data: object) -> TokenScores:
-    """The scores that `token_scores_to_data` wrote.
-
-    Raises:
-        InvalidInput: the data are no scores; the message says where.
-    """
-    return _read(_TOKEN_SCORES, data, "token scores")
-
-
 def usage_to_data(usage: Usage) -> dict[str, Any]:
     """A usage as JSON-able data."""
     return asdict(usage)
@@ -287,7 +271,6 @@ def _read(adapter: TypeAdapter[T], data: object, what: str) -> T:
 
 
 _COMPLETION = TypeAdapter(Completion)
-_TOKEN_SCORES = TypeAdapter(TokenScores)
 _USAGE = TypeAdapter(Usage)
 
 
