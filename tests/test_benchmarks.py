@@ -16,6 +16,7 @@ from balar_core import Rule, turn, update
 from balar_core.status import code_name
 from benchmarks import (
     batches,
+    clarifier,
     elicitation,
     kernel_check,
     memory,
@@ -489,3 +490,36 @@ def test_elicitation_makes_as_many_calls_as_the_paper_says():
     assert run.calls == 1 + 5 * 4 + 1 + 3 * 5 * 5
     assert 0 < run.tables <= run.question
     assert "97" in elicitation.table([replace(run, ideal=1.0)])
+
+
+@pytest.mark.slow
+def test_clarifiers_report_regret_and_stopping_and_draw_it(tmp_path):
+    plot = ["--plot", tmp_path / "a.svg"] if util.find_spec("matplotlib") else []
+    small = ["--seeds", 2, "--steps", 3, "--prompts", 2, "--dialogues", 20, "--budgets", 2]
+    done = python("-m", "benchmarks.clarifier", *small, "--costs", 50, *plot)
+    assert done.returncode == 0, done.stderr
+    regrets = next(line for line in done.stdout.splitlines() if line.startswith("  2 questions"))
+    assert regrets.split()[2:5] == ["+0.000", "±", "0.000"]
+    dear = next(line for line in done.stdout.splitlines() if line.startswith("  50 "))
+    assert dear.split()[4:7] != ["+0.000", "±", "0.000"]
+    assert dear.split()[7:10] == ["+0.000", "±", "0.000"]
+    assert dear.split()[10].startswith("-9")
+    assert (tmp_path / "a.svg").exists() == bool(plot)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--seeds", 1), "at least 2"),
+        (("--budgets", 0), "at least 1"),
+        (("--target", "name"), "a column of --data"),
+        (("--costs", "nan"), "cost is nan"),
+        (("--data", "no.csv", "--costs"), "no.csv"),
+        (("--plot", "a.txt"), "ends in .png"),
+    ],
+)
+def test_clarifiers_refuse_what_cannot_be_measured(arguments, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["clarifier", *map(str, arguments)])
+    with pytest.raises(SystemExit):
+        clarifier.main()
+    assert said in capsys.readouterr().err
