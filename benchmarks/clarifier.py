@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -155,7 +156,7 @@ def draw(found: Mapping[str, Mapping[float, Stopped]], path: Path) -> None:
     write_whole(path, picture.getvalue())
 
 
-def _line(axes, costs: Sequence[float], means: Sequence[Mean], label: str) -> None:
+def _line(axes: Any, costs: Sequence[float], means: Sequence[Mean], label: str) -> None:
     margins = [mean.margin for mean in means]
     axes.errorbar(costs, [m.value for m in means], margins, label=label, marker=".", capsize=2)
 
