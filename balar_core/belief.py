@@ -167,7 +167,7 @@ def update(
     user: Int[Array, ""] | int,
     evidence: Float[Array, " choices"],
 ) -> Update:
-    r"""Bayes' rule for soft evidence s over the choices of one pair (section 4).
+    r"""Bayes' rule for soft evidence s over the choices of one pair (BALAR, section 4).
 
     $$\pi'(\theta) \propto \pi(\theta) \sum_y K_{q,u}(y \mid \theta)\, s(y).$$
 
@@ -396,7 +396,7 @@ def expand(
     labels: LabelMap = DEFAULT_LABELS,
     bucketed: bool = False,
 ) -> tuple[Belief, StateSpace]:
-    """Add a dimension: the outer product of the belief and the new prior (section 9).
+    """Add a dimension: the outer product of the belief and the new prior (BALAR, section 9).
 
     Marginals of the old dimensions are unchanged.
 

@@ -103,7 +103,7 @@ class Decision(eqx.Module):
 
 
 def target_entropy(alpha: ArrayLike, log_others: ArrayLike) -> Float[Array, ""]:
-    r"""Fano's entropy: mass \(1-\alpha\) on one state, the rest spread evenly (section 6).
+    r"""Fano's entropy: mass \(1-\alpha\) on one state, the rest spread evenly (BALAR, section 6).
 
     $$h(\alpha, S) = -(1-\alpha)\log(1-\alpha) - \alpha \log\frac{\alpha}{S-1}.$$
 
@@ -146,7 +146,7 @@ def decide(
     may_expand: Bool[Array, ""] | bool = True,
     settled: Action | None = None,
 ) -> Decision:
-    r"""Apply the rule of section 6.
+    r"""Apply the rule of BALAR, section 6.
 
     EXPAND if the gap is above \(m \cdot \max I \cdot\) (questions left), or if no open question
     tells enough; else ASK the best pair; STOP where neither is possible.

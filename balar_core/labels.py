@@ -1,4 +1,4 @@
-r"""Labels to probabilities (BALAR, section 2 of the model; units: none).
+r"""Labels to probabilities (BALAR, section 2; units: none).
 
 An oracle never says numbers; it says *labels*. A label map gives every label a positive weight
 \(\phi\), and a row of labels becomes a distribution by normalising the weights:

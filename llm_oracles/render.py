@@ -128,12 +128,12 @@ class View:
             self.line(f"({len(notes) - MOST_NOTES} more notes)", "dim")
 
     def progress(
-        self, number: int, most: int, user: str | None, entropy: float, target: float
+        self, number: int, most: int, user: str | None, entropy: float, goal: float
     ) -> None:
         """Print which question this is and how uncertain (nats) things are."""
         whom = f" for {user}" if user else ""
         count = f"Question {number} of at most {most}{whom}"
-        doubt = f"uncertainty {entropy:.2f} nats, target {target:.2f}"
+        doubt = f"uncertainty {entropy:.2f} nats, goal {goal:.2f}"
         self.line()
         self.line(f"{count}{self.glyphs.between}{doubt}", "dim")
 
@@ -277,7 +277,9 @@ class View:
         self.line()
         if outcome is not None:
             self.line(outcome.words, "dim")
-        self.line(f"Asked {asked} of {total} questions: {total - asked} saved.", "dim")
+        fate = "saved" if outcome is not None and outcome.settled else "left unasked"
+        rest = f": {total - asked} {fate}" if asked < total else ""
+        self.line(f"Asked {asked} of {total} questions{rest}.", "dim")
         self.line()
         if answer is not None:
             self.line(answer, "bold green")

@@ -27,6 +27,7 @@ def report(dialogue: Dialogue, problem: str) -> dict[str, Any]:
     outcome = dialogue.outcome
     concluded = dialogue.conclusion or Concluded()
     total = len(dialogue.explain(about=False).candidates)
+    saved = total - len(asked) if outcome is not None and outcome.settled else 0
     first = asked[0][0] if asked else dialogue
     return {
         "problem": problem,
@@ -38,7 +39,7 @@ def report(dialogue: Dialogue, problem: str) -> dict[str, Any]:
         "state": {"values": state, "probability": probability},
         "answers": dialogue.answer_posterior(),
         "marginals": dialogue.marginals(),
-        "questions": {"asked": len(asked), "total": total, "saved": total - len(asked)},
+        "questions": {"asked": len(asked), "total": total, "saved": saved},
         "entropy": {"before": first.entropy, "after": dialogue.entropy},
         "conversation": [
             {

@@ -8,6 +8,7 @@ from balar_core.errors import BalarError, CorruptDialogue
 
 __all__ = [
     "FileTrouble",
+    "UnreadableFile",
     "free_path",
     "read_dialogue",
     "read_text",
@@ -18,6 +19,10 @@ __all__ = [
 
 class FileTrouble(BalarError):
     """A file cannot be read or written."""
+
+
+class UnreadableFile(FileTrouble):
+    """A file cannot be read, or holds no text."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -61,13 +66,13 @@ def read_dialogue(path: Path) -> Dialogue:
     """Read a saved dialogue.
 
     Raises:
-        FileTrouble: the file cannot be read.
+        UnreadableFile: the file cannot be read.
         CorruptDialogue: the file holds no dialogue.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise FileTrouble(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise UnreadableFile(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise CorruptDialogue(f"{path} is not a saved dialogue: it is not UTF-8 text.") from None
     try:
@@ -80,14 +85,14 @@ def read_text(path: Path) -> str:
     """Read a file of plain text.
 
     Raises:
-        FileTrouble: the file cannot be read, or is not UTF-8.
+        UnreadableFile: the file cannot be read, or is not UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise FileTrouble(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise UnreadableFile(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError as error:
-        raise FileTrouble(
+        raise UnreadableFile(
             f"{path} is not UTF-8 (byte {error.start + 1}); save it as UTF-8."
         ) from None
 

@@ -154,7 +154,7 @@ class ChatServer:
     Args:
         script: what happens to the first requests, in order.
         answer: the reply to all later ones, from the request's JSON.
-        delay: seconds that each of those later replies takes.
+        delay: seconds that each of those later replies takes, making it up included.
         routes: replies at other paths, such as `/tokenize`, from the request's JSON.
         tls: speak HTTPS with this.
 
@@ -222,7 +222,7 @@ class ChatServer:
         while callable(item):
             item = item(seen.body)
         reply = ok(item) if isinstance(item, str) else item
-        self.wait(delay + reply.delay)
+        self.wait(seen.at + delay + reply.delay - time.monotonic())
         return reply
 
     def done(self) -> None:
@@ -232,7 +232,7 @@ class ChatServer:
 
     def wait(self, seconds: float) -> None:
         """Wait, but not beyond the end of the server."""
-        if seconds:
+        if seconds > 0:
             self._ending.wait(seconds)
 
 

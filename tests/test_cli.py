@@ -151,7 +151,7 @@ def test_piped_answers_lead_to_the_conclusion(process: Run) -> None:
     assert done.err == ""
     assert "\x1b" not in done.out
     assert done.out.startswith("What is wrong with my plant?")
-    assert "Asked 4 of 4 questions: 0 saved." in done.out
+    assert "Asked 4 of 4 questions." in done.out
     assert "thirst" in done.out
 
 

@@ -357,6 +357,24 @@ def test_a_format_that_is_refused_is_replaced_and_that_is_remembered(
     assert len(server.seen) == before + 1
 
 
+def test_models_of_one_server_share_what_it_refuses_and_not_what_one_of_them_ignores() -> None:
+    def answer(body: Any) -> Item:
+        if body["model"] == "poor" and body.get("response_format"):
+            return "I think c0."
+        return refusing("json_schema")(body)
+
+    with ChatServer(answer=answer) as web:
+        server = Server(web.url)
+        first, second, poor = (ChatModel(server, name) for name in ("first", "second", "poor"))
+        formats = [asyncio.run(m.complete(CHOICE)).formats for m in (first, second, poor, second)]
+    assert formats == [
+        ("json_schema", "json_object"),
+        ("json_object",),
+        ("json_object", "text"),
+        ("json_object",),
+    ]
+
+
 def test_a_weaker_format_tells_the_schema_in_words() -> None:
     with ChatServer(answer=refusing("json_schema")) as server:
         asyncio.run(ChatModel(server.url, "m").complete(CHOICE))

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,8 +104,8 @@ def test_session_ends_with_the_answer_and_says_how_it_got_there(plant: Problem) 
     assert "Question 1 of at most 4 - uncertainty 1.70 nats" in text
     assert "How is the soil?" in text
     assert "\nthirst\n" in text
-    asked = len(session.dialogue.asked)
-    assert f"Asked {asked} of 4 questions: {4 - asked} saved." in text
+    assert len(session.dialogue.asked) == 4
+    assert "Asked 4 of 4 questions." in text
     assert "Most likely as a whole" in text
 
 
@@ -163,6 +164,22 @@ def test_stop_concludes_with_what_is_known(plant: Problem) -> None:
     outcome = session.dialogue.outcome
     assert outcome is not None and outcome.reason == "stopped"
     assert len(session.dialogue.asked) == 1
+    assert "Asked 1 of 4 questions: 3 left unasked." in shown(view)
+    assert report(session.dialogue, "plant")["questions"] == {"asked": 1, "total": 4, "saved": 0}
+
+
+def test_questions_that_were_not_needed_are_saved(plant: Problem) -> None:
+    view = make_view()
+    sure = replace(plant.setup(), settings=replace(plant.setup().settings, alpha=0.5))
+    session = Session(
+        Matter.of_problem(plant),
+        Dialogue.start(sure),
+        Keyboard(io.StringIO("dry\n"), view.console),
+        view,
+    )
+    session.run()
+    assert "Asked 1 of 4 questions: 3 saved." in shown(view)
+    assert report(session.dialogue, "plant")["questions"]["saved"] == 3
 
 
 def test_going_back_is_as_if_the_answer_had_never_been_given(plant: Problem) -> None:

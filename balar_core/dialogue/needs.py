@@ -94,7 +94,7 @@ class CellTable:
 
 @dataclass(frozen=True)
 class ProposeDimensions:
-    """Name the dimensions along which the prompt is ambiguous (section 8, step 1)."""
+    """Name the dimensions along which the prompt is ambiguous (BALAR, section 8, step 1)."""
 
     kind: ClassVar[str] = "propose_dimensions"
     prompt: str
@@ -107,7 +107,7 @@ class ProposeDimensions:
 
 @dataclass(frozen=True)
 class ElicitPriors:
-    """Give every value of these dimensions a prior label (section 8, step 2)."""
+    """Give every value of these dimensions a prior label (BALAR, section 8, step 2)."""
 
     kind: ClassVar[str] = "elicit_priors"
     prompt: str
@@ -119,7 +119,7 @@ class ElicitPriors:
 
 @dataclass(frozen=True)
 class ProposeQuestions:
-    """Propose new questions (section 8, step 3; at EXPAND aimed at `targets`, section 9).
+    """Propose new questions (BALAR, section 8, step 3; at EXPAND aimed at `targets`, section 9).
 
     Attributes:
         targets: names of the dimensions the questions should tell most about; empty = all.
@@ -140,7 +140,7 @@ class ProposeQuestions:
 
 @dataclass(frozen=True)
 class ElicitLikelihoods:
-    """Fill the tables of these (question, user, dimension) cells (section 8, step 4).
+    """Fill the tables of these (question, user, dimension) cells (BALAR, section 8, step 4).
 
     `questions` and `dimensions` hold what the cells refer to: `questions[i]` is the question whose
     position is `positions[i]`.
@@ -159,7 +159,7 @@ class ElicitLikelihoods:
 
 @dataclass(frozen=True)
 class ElicitAnswers:
-    """Fill the table of the closed answer set for each of these dimensions (section 8, step 5)."""
+    """Fill the answer table of each of these dimensions (BALAR, section 8, step 5)."""
 
     kind: ClassVar[str] = "elicit_answers"
     prompt: str
@@ -171,7 +171,7 @@ class ElicitAnswers:
 
 @dataclass(frozen=True)
 class Ask:
-    """Put this question to this user (section 10).
+    """Put this question to this user (BALAR, section 10).
 
     Attributes:
         question: the question.
@@ -191,7 +191,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class ScoreAnswer:
-    """Say how well each choice fits a reply in free text (section 10)."""
+    """Say how well each choice fits a reply in free text (BALAR, section 10)."""
 
     kind: ClassVar[str] = "score_answer"
     question: Question
@@ -203,7 +203,7 @@ class ScoreAnswer:
 
 @dataclass(frozen=True)
 class ProposeExpansion:
-    """Propose one new dimension from the conversation so far, or none (section 9)."""
+    """Propose one new dimension from the conversation so far, or none (BALAR, section 9)."""
 
     kind: ClassVar[str] = "propose_expansion"
     prompt: str
@@ -217,7 +217,7 @@ class ProposeExpansion:
 
 @dataclass(frozen=True)
 class Conclude:
-    """Give the final answer (section 11).
+    """Give the final answer (BALAR, section 11).
 
     Attributes:
         state: the MAP state as (dimension, value) pairs.

@@ -46,6 +46,9 @@ __all__ = ["Outcome", "State", "begin"]
 
 Pair = tuple[int, int]
 
+SETTLED = ("answer_settled", "dimensions_settled", "nothing_informative")
+"""Reasons to end after which no question is missed."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -59,6 +62,15 @@ class Outcome:
 
     reason: str
     words: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether the questions that are left were not needed, rather than cut short.
+
+        >>> Outcome("stopped", "That is enough.").settled
+        False
+        """
+        return self.reason in SETTLED
 
 
 @dataclass(frozen=True)
@@ -455,7 +467,7 @@ def _elicit_likelihoods(setup: Setup, state: State, cells: tuple[Cell, ...]) -> 
 
 
 def _targets(setup: Setup, state: State) -> tuple[str, ...]:
-    """The new dimensions and the most uncertain old ones (section 9)."""
+    """The new dimensions and the most uncertain old ones (BALAR, section 9)."""
     new = tuple(d.name for d in state.dimensions[state.known :])
     return (*new, *_uncertain(setup, state))
 

@@ -71,9 +71,20 @@ def _exit_code(error: Exception) -> int:
     from balar_core.errors import CorruptDialogue, InvalidInput
 
     from ..history import ChangedProblem
+    from ..models.errors import InvalidEndpoint, InvalidKey
     from ..problem import ProblemError, UnknownProblem
+    from ..store import UnreadableFile
 
-    unusable = (InvalidInput, CorruptDialogue, ChangedProblem, ProblemError, UnknownProblem)
+    unusable = (
+        InvalidInput,
+        CorruptDialogue,
+        ChangedProblem,
+        ProblemError,
+        UnknownProblem,
+        UnreadableFile,
+        InvalidEndpoint,
+        InvalidKey,
+    )
     return UNUSABLE if isinstance(error, unusable) else FAILED
 
 

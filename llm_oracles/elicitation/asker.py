@@ -48,14 +48,12 @@ class Task:
         instruction: what to do.
         data: what it is about, as JSON-able data.
         schema: the JSON schema of the reply.
-        top_logprobs: how many alternatives to ask for at each token; None for none.
     """
 
     purpose: str
     instruction: str
     data: Mapping[str, Any]
     schema: Mapping[str, Any]
-    top_logprobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,19 +123,15 @@ class Asker:
             UnusableReply: no reply could be used.
             ModelError: the model gave none.
         """
-        complaint = ""
+        complaint = trouble = ""
         for _ in range(1 + self.repairs):
             try:
                 return read((await self.complete(task, complaint)).data)
-            except Malformed as error:
-                complaint = str(error)
-            except ValidationError as error:
-                complaint = in_words(error)
-            except InvalidInput as error:
-                complaint = str(error)
+            except (Malformed, ValidationError, InvalidInput) as error:
+                complaint, trouble = complaint_about(error), trouble_with(error)
         raise UnusableReply(
             f"The model was asked {1 + self.repairs} times for {task.purpose}, and no reply could "
-            f"be used. The last trouble: {complaint} Use a more capable model, or allow more "
+            f"be used. The last trouble: {trouble} Use a more capable model, or allow more "
             "repairs."
         )
 
@@ -162,7 +156,6 @@ class Asker:
             temperature=self._sampling.temperature,
             seed=self._sampling.seed,
             max_tokens=self._sampling.max_tokens,
-            top_logprobs=task.top_logprobs,
         )
         self._move(begun=self.progress.begun + 1)
         try:
@@ -182,7 +175,21 @@ class Asker:
             self._on_progress(self.progress)
 
 
-def in_words(error: ValidationError) -> str:
+def complaint_about(error: Exception) -> str:
+    """What the model is told of a reply that cannot be used; for JSON that is none, not the reply.
+
+    >>> complaint_about(Malformed("The reply is odd. It begins: 'Well, ...'", fault="it is odd"))
+    'it is odd.'
+    """
+    return f"{error.fault}." if isinstance(error, Malformed) else trouble_with(error)
+
+
+def trouble_with(error: Exception) -> str:
+    """What people are told of a reply that cannot be used."""
+    return _in_words(error) if isinstance(error, ValidationError) else str(error)
+
+
+def _in_words(error: ValidationError) -> str:
     """The first mistakes that pydantic found, without what was in the reply."""
     found = (
         f"{'.'.join(map(str, mistake['loc'])) or 'the reply'}: {mistake['msg']}"

@@ -16,7 +16,7 @@ from balar_core.labels import Table
 from balar_core.text import canonical
 
 from ..models import Malformed
-from .asker import Asker, Task, UnusableReply, in_words
+from .asker import Asker, Task, UnusableReply, complaint_about, trouble_with
 from .prompts import instruction
 
 __all__ = ["Sheet", "UnfilledCell", "fill", "table_of"]
@@ -104,21 +104,18 @@ async def fill(asker: Asker, sheet: Sheet) -> dict[str, str]:
         ModelError: the model gave no reply.
     """
     filled: dict[str, str] = {}
-    complaint = ""
+    complaint = trouble = ""
     for _ in range(1 + asker.repairs):
         rest = sheet.only([cell for cell in sheet.cells if cell not in filled])
         try:
             filled |= rest.read((await asker.complete(rest.task(asker), complaint)).data)
-        except Malformed as error:
-            complaint = str(error)
-            continue
-        except ValidationError as error:
-            complaint = in_words(error)
+        except (Malformed, ValidationError) as error:
+            complaint, trouble = complaint_about(error), trouble_with(error)
             continue
         missing = [cell for cell in sheet.cells if cell not in filled]
         if not missing:
             return filled
-        complaint = (
+        complaint = trouble = (
             f"there is no label from the list for {', '.join(missing)}. Give these, and nothing "
             "else."
         )
@@ -126,7 +123,7 @@ async def fill(asker: Asker, sheet: Sheet) -> dict[str, str]:
     more = f" (and {len(missing) - 1} cells more)" if len(missing) > 1 else ""
     raise UnfilledCell(
         f"The model gave no usable label for {missing[0]}{more}, although it was asked "
-        f"{1 + asker.repairs} times. The last trouble: {complaint} Use a more capable model, "
+        f"{1 + asker.repairs} times. The last trouble: {trouble} Use a more capable model, "
         "or allow more repairs."
     )
 

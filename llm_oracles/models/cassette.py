@@ -125,6 +125,7 @@ def _error_to_data(error: ReplyError) -> dict[str, Any]:
         "excerpt": error.excerpt,
         "request_id": error.request_id,
         "usage": usage_to_data(error.usage),
+        **({"fault": error.fault} if isinstance(error, Malformed) else {}),
     }
 
 
@@ -136,5 +137,7 @@ def _error_from_data(data: Any) -> ReplyError:
         excerpt=str(data.get("excerpt")),
         request_id=data.get("request_id"),
     )
+    if isinstance(error, Malformed):
+        error.fault = str(data.get("fault", error.fault))
     error.usage = usage_from_data(data.get("usage"))
     return error

@@ -24,8 +24,9 @@ class ChatModel:
     """A `Model` behind an OpenAI-compatible server: a hosted one, vLLM, llama.cpp, Ollama.
 
     A request with a schema is asked in the strictest format that the server is believed to
-    support. Where it refuses a format, or replies with what is no JSON (so that it cannot have
-    enforced the schema), the next format is tried, and the one that worked is remembered.
+    support. Where it refuses a format, the next one is tried, and that is remembered for the server:
+    no other model on it asks in this way again. The next one is also tried after a reply that is
+    no JSON (so that the schema cannot have been enforced); that is remembered for this model.
 
     Args:
         server: the server, or just its base URL.
@@ -89,8 +90,9 @@ class ChatModel:
     async def _structured(
         self, call: Call, request: Request, schema: Mapping[str, object]
     ) -> Completion:
-        position, last = self._first, len(self._formats) - 1
+        position, last = self._begin(), len(self._formats) - 1
         tried: list[str] = []
+        refused: list[str] = []
         malformed = 0
         while True:
             form = self._formats[position]
@@ -101,14 +103,23 @@ class ChatModel:
             except SchemaUnsupported:
                 if position == last:
                     raise
+                refused.append(form)
             except Malformed:
                 malformed += 1
                 if malformed == self._replies:
                     raise
             else:
                 self._first = max(self._first, position)
+                self._server.refused_formats.update(refused)
                 return _completion(reply, call, data, tuple(tried))
             position = min(position + 1, last)
+
+    def _begin(self) -> int:
+        """The position of the strictest format that may work, or of the last one."""
+        last = len(self._formats) - 1
+        refused = self._server.refused_formats
+        allowed = range(self._first, last)
+        return next((at for at in allowed if self._formats[at] not in refused), last)
 
     async def _ask(self, call: Call, request: Request, form: Format) -> TextReply:
         fields = payload(request, self._model, form, self._extra)

@@ -135,7 +135,23 @@ class Refused(ReplyError):
 
 
 class Malformed(ReplyError):
-    """The reply is not the JSON that was asked for."""
+    """The reply is not the JSON that was asked for.
+
+    Attributes:
+        fault: what is wrong with it, in a few words that hold none of it but perhaps a key; fit to
+            be shown to the model.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: str = "it is not the JSON that was asked for",
+        excerpt: str = "",
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message, excerpt=excerpt, request_id=request_id)
+        self.fault = fault
 
 
 class BudgetExceeded(ModelError):

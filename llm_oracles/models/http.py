@@ -132,7 +132,8 @@ class HttpClient:
             if len(content) > self._max_body:
                 raise Malformed(
                     f"The reply is longer than {self._max_body} bytes; a limit on tokens keeps "
-                    "replies short."
+                    "replies short.",
+                    fault="it is too long",
                 )
         return bytes(content)
 

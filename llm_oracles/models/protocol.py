@@ -137,8 +137,8 @@ def read_reply(data: Any) -> TextReply:
         raise TransportFailure(f"The server sent no completion but: {_shown(data)}.")
     finish_reason = _text(choice.get("finish_reason"))
     content = _content(message.get("content"))
-    shown = excerpt(content or "")
     if finish_reason == "length":
+        shown = excerpt(content or "")
         raise Truncated(
             f"The reply was cut off at the token limit; it begins: {shown!r}. Allow more tokens, "
             "or ask for less at once.",
@@ -155,8 +155,10 @@ def read_reply(data: Any) -> TextReply:
     if content is None:
         raise TransportFailure(f"The server sent a completion without text: {_shown(choice)}.")
     if any("\ud800" <= character <= "\udfff" for character in content):
+        shown = excerpt(content)
         raise Malformed(
             f"The reply holds a lone surrogate, which no file can hold; it begins: {shown!r}.",
+            fault="it holds a lone surrogate",
             excerpt=shown,
         )
     return TextReply(

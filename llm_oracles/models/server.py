@@ -65,6 +65,10 @@ class Server:
         allow_plain_http: whether the key may be sent unencrypted to other computers.
         clock: the time.
 
+    Attributes:
+        base_url: its address.
+        refused_formats: the ways to ask for JSON that it was found not to support.
+
     Raises:
         InvalidEndpoint: the address cannot be used.
         InvalidKey: the key cannot be one.
@@ -92,6 +96,7 @@ class Server:
         self.base_url = check_address(
             base_url, with_key=key is not None, allow_plain_http=allow_plain_http
         )
+        self.refused_formats: set[str] = set()
         self._key = Secret(key) if isinstance(key, str) else key
         self._price = price
         self._retry = retry or RetryPolicy()

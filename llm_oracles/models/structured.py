@@ -154,7 +154,7 @@ def _parse(candidate: str, text: str) -> Any:
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            _fail(f"has the key {twice!r} more than once", text)
+            _fail(f"has the key {excerpt(twice)!r} more than once", text)
         return found
 
     def finite(name: str) -> NoReturn:
@@ -180,5 +180,6 @@ def _fail(what: str, text: str) -> NoReturn:
     raise Malformed(
         f"The reply {what}. It begins: {shown!r}. The server may ignore `response_format`; "
         "a larger model, or one that is made to follow schemas, may do better.",
+        fault=f"it {what}",
         excerpt=shown,
     )
