@@ -34,6 +34,7 @@ from llm_oracles.elicitation import (
     Asker,
     Preset,
     Sheet,
+    Task,
     UnfilledCell,
     UnknownPreset,
     UnusableReply,
@@ -46,6 +47,7 @@ from llm_oracles.elicitation import (
 )
 from llm_oracles.elicitation.schemas import schema_of
 from llm_oracles.models import Completion, Malformed, Request
+from llm_oracles.models.structured import extract_json
 from tests.model_world import WorldModel
 
 LABELS = ("likely", "neutral", "unlikely")
@@ -189,6 +191,25 @@ def test_a_reply_that_is_no_sheet_is_asked_for_again(reply: Any) -> None:
     model = Scripted(reply, {"labels": complete()})
     assert asyncio.run(fill(asker(model), sheet())) == complete()
     assert "could not be used" in model.requests[1].messages[-1].text
+
+
+def malformed(text: str) -> Malformed:
+    """What is wrong with a text that is no JSON."""
+    with pytest.raises(Malformed) as caught:
+        extract_json(text, {"type": "object"})
+    return caught.value
+
+
+def test_a_model_is_told_what_was_wrong_and_not_its_own_reply() -> None:
+    model = Scripted(
+        malformed("Well, I think it is red."), malformed('{"a":1,"a":2}'), malformed("{")
+    )
+    task = Task("t", "Do it.", {}, {"type": "object"})
+    with pytest.raises(UnusableReply, match="It begins"):
+        asyncio.run(asker(model).ask(task, lambda data: data))
+    said = [request.messages[-1].text for request in model.requests]
+    assert said[1].endswith("Your last reply could not be used: it holds no JSON.")
+    assert said[2].endswith("could not be used: it has the key 'a' more than once.")
 
 
 def test_requests_do_not_grow_with_the_number_of_repairs() -> None:

@@ -514,6 +514,17 @@ def test_the_example_of_the_reference_page_runs() -> None:
     assert 1 <= len(dialogue.asked) <= 4
 
 
+def test_the_program_of_the_reference_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = blocks("example")
+    (tmp_path / "lost-key.yaml").write_text(example, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    program = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    exec("\n".join(program), {})
+    assert "'coat': 0." in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_the_answers_of_the_reference_page_fit_its_example() -> None:
     example, answers = blocks()
     problem = parse(changed("target: place\n", answers, example))

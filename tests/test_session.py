@@ -170,7 +170,7 @@ def test_stop_concludes_with_what_is_known(plant: Problem) -> None:
 
 def test_questions_that_were_not_needed_are_saved(plant: Problem) -> None:
     view = make_view()
-    sure = replace(plant.setup(), settings=replace(plant.setup().settings, alpha=0.5))
+    sure = replace(plant.setup(), settings=replace(plant.setup().settings, alpha=0.3))
     session = Session(
         Matter.of_problem(plant),
         Dialogue.start(sure),

@@ -186,10 +186,10 @@ def complaint_about(error: Exception) -> str:
 
 def trouble_with(error: Exception) -> str:
     """What people are told of a reply that cannot be used."""
-    return _in_words(error) if isinstance(error, ValidationError) else str(error)
+    return in_words(error) if isinstance(error, ValidationError) else str(error)
 
 
-def _in_words(error: ValidationError) -> str:
+def in_words(error: ValidationError) -> str:
     """The first mistakes that pydantic found, without what was in the reply."""
     found = (
         f"{'.'.join(map(str, mistake['loc'])) or 'the reply'}: {mistake['msg']}"

@@ -24,7 +24,7 @@ class ChatModel:
     """A `Model` behind an OpenAI-compatible server: a hosted one, vLLM, llama.cpp, Ollama.
 
     A request with a schema is asked in the strictest format that the server is believed to
-    support. Where it refuses a format, the next one is tried, and that is remembered for the server:
+    support. Where it refuses one, the next one is tried, and that is remembered for the server:
     no other model on it asks in this way again. The next one is also tried after a reply that is
     no JSON (so that the schema cannot have been enforced); that is remembered for this model.
 
