@@ -16,6 +16,7 @@ import pytest
 from balar_core.dialogue import Dialogue
 from llm_oracles.cli import main
 from llm_oracles.cli.model_choice import ModelChoice
+from llm_oracles.cli.trust import wishes
 from llm_oracles.store import read_dialogue
 from tests.chat_server import ChatServer
 from tests.model_world import Change, answer
@@ -256,6 +257,59 @@ def test_what_belongs_to_the_start_cannot_be_changed_when_resuming(
     assert "--alpha belongs to the start" in done.err
     clash = solve(*CASE, *at(server), "--save", "s.json")
     assert "exists already" in clash.err
+
+
+@pytest.mark.parametrize(
+    ("kept", "typed", "wants"),
+    [
+        (ModelChoice("https://far/v1"), ModelChoice(), ["to call https://far/v1"]),
+        (ModelChoice("https://far/v1"), ModelChoice("https://mine/v1"), []),
+        (ModelChoice("https://far/v1"), ModelChoice("https://far/v1"), []),
+        (ModelChoice("http://localhost:1/v1", key_file="/k"), ModelChoice(), []),
+        (
+            ModelChoice("http://localhost.far:1/v1"),
+            ModelChoice(),
+            ["to call http://localhost.far:1/v1"],
+        ),
+        (
+            ModelChoice("https://far/v1", key_env="OTHER"),
+            ModelChoice("https://mine/v1"),
+            ["to send it the key in OTHER"],
+        ),
+        (ModelChoice(key_env="OTHER"), ModelChoice("https://mine/v1", key_env="OTHER"), []),
+        (
+            ModelChoice(key_file="/home/me/token", info=("Ann=/etc/hosts",), allow_plain_http=True),
+            ModelChoice("https://mine/v1"),
+            [
+                "to send it the key in /home/me/token",
+                "to send keys unencrypted",
+                "to show it what is in /etc/hosts",
+            ],
+        ),
+    ],
+)
+def test_what_only_a_saved_dialogue_says_has_to_be_trusted(
+    kept: ModelChoice, typed: ModelChoice, wants: list[str]
+) -> None:
+    assert wishes(typed, kept) == wants
+
+
+def test_a_saved_dialogue_of_a_stranger_sends_no_key_anywhere(solve: Solve, tmp_path: Path) -> None:
+    with world() as server:
+        solve(*CASE, *at(server), "--max-calls", "3", "--save", "s.json")
+        saved = (tmp_path / "s.json").read_text("utf-8")
+        away = saved.replace(server.url, "https://far.invalid/v1")
+        assert away != saved
+        (tmp_path / "s.json").write_text(away, encoding="utf-8")
+        refused = solve("--resume", "s.json", input="1\n2\n")
+        assert refused.code == 2
+        assert "s.json wants to call https://far.invalid/v1" in refused.err
+        assert "--trust" in refused.err
+        assert len(server.bodies) == 3
+        assert (tmp_path / "s.json").read_text("utf-8") == away
+        trusted = solve("--resume", "s.json", "--trust", "--max-calls", "0")
+        assert "The budget of 0 calls is spent" in trusted.err
+        assert solve("--resume", "s.json", *at(server), input="1\n2\n").code == 0
 
 
 def test_the_models_are_kept_with_the_dialogue_and_can_be_replaced() -> None:

@@ -9,6 +9,7 @@ import click
 
 from .model_choice import ModelChoice, model_options, pairs
 from .terminal import ANSWERS_ENDED, check_files, hold, interactive, make_view, typed_or_piped
+from .trust import check_trust
 
 if TYPE_CHECKING:
     from balar_core.dialogue import Dialogue, Settings
@@ -104,6 +105,11 @@ class Files:
     metavar="FILE",
     help="Go on with the dialogue in FILE, and keep it there.",
 )
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="With --resume: use the server, the key and the files that FILE names, without asking.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 @click.option("--show-belief/--no-show-belief", default=True, help="Draw what each answer changed.")
 @click.option("--plain", is_flag=True, help="No colour, and drawings in ASCII only.")
@@ -124,6 +130,7 @@ def solve_command(
     replay: Path | None,
     save: Path | None,
     resume: Path | None,
+    trust: bool,
     as_json: bool,
     show_belief: bool,
     plain: bool,
@@ -151,7 +158,7 @@ def solve_command(
         "--set": given,
     }
     if resume is not None:
-        dialogue, models = _resume(resume, models, started)
+        dialogue, models = _resume(resume, models, started, trusted=trust or replay is not None)
     elif prompt is None:
         raise click.UsageError("Give a PROMPT: what is to be found out; or --resume FILE.")
     else:
@@ -250,7 +257,7 @@ def _settings(
 
 
 def _resume(
-    path: Path, models: ModelChoice, started: dict[str, Any]
+    path: Path, models: ModelChoice, started: dict[str, Any], *, trusted: bool
 ) -> "tuple[Dialogue, ModelChoice]":
     from ..store import read_dialogue
 
@@ -258,7 +265,10 @@ def _resume(
         if value not in (None, ()):
             raise click.UsageError(f"{name} belongs to the start of a dialogue.")
     dialogue = read_dialogue(path)
-    return dialogue, models.over(ModelChoice.from_origin(dialogue.setup.origin))
+    kept = ModelChoice.from_origin(dialogue.setup.origin)
+    if not trusted:
+        check_trust(path, models, kept)
+    return dialogue, models.over(kept)
 
 
 def _stem(dialogue: "Dialogue") -> str:

@@ -17,7 +17,7 @@ from .errors import InvalidEndpoint, Malformed, TransportFailure
 from .per_loop import PerLoop
 from .secrets import Secret
 
-__all__ = ["HttpClient", "HttpReply", "check_address"]
+__all__ = ["HttpClient", "HttpReply", "check_address", "is_local"]
 
 CONNECT_SECONDS = 10.0
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
@@ -70,6 +70,18 @@ def check_address(url: str, *, with_key: bool, allow_plain_http: bool) -> str:
             "HTTP (allow_plain_http=True) if you trust the network."
         )
     return url.rstrip("/")
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is one of this computer; what is no address is not.
+
+    >>> is_local("http://127.0.0.1:8000/v1"), is_local("http://127.0.0.1.far.example/v1")
+    (True, False)
+    """
+    try:
+        return httpx.URL(url).host in LOCAL_HOSTS
+    except (httpx.InvalidURL, UnicodeError):
+        return False
 
 
 class HttpClient:
