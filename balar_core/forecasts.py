@@ -3,6 +3,8 @@ r"""How good probabilities were, once it is known what came: log score, Brier sc
 What came is given by weights over the choices: one-hot, or soft evidence that sums to one.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,6 +36,7 @@ class ForecastScores(eqx.Module):
     count: Float[Array, ""]
 
 
+@partial(jax.jit, static_argnames="bins")
 def forecast_scores(
     forecasts: Float[Array, "n choices"],
     outcomes: Float[Array, "n choices"],

@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balar_core import (
@@ -83,6 +83,7 @@ def test_truthful_answers_without_noise_gain_what_they_were_unexpected(
     assert not gains[:, 1].any()  # asked again it tells nothing
 
 
+@settings(max_examples=25)
 @given(seed=SEEDS, kind=KINDS, follow=st.tuples(*[st.integers(0, 1)] * 3))
 def test_information_of_a_policy_is_the_sum_of_what_its_questions_tell(
     x64: bool, seed: int, kind: str, follow: tuple[int, int, int]
