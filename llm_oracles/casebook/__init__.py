@@ -1,0 +1,1 @@
+"""Public benchmarks of asking: their cases, a runner that can be killed, and its trajectories."""
