@@ -99,7 +99,7 @@ def test_files_that_are_no_dialogues_are_named(balar: Run, tmp_path: Path) -> No
     code, _, err = balar("calibrate", str(bad))
     assert code == 2 and "bad.json: This is not a saved dialogue" in err
     code, _, err = balar("calibrate", str(tmp_path / "missing.json"))
-    assert code == 1 and "missing.json cannot be read" in err
+    assert code == 2 and "missing.json cannot be read" in err
     code, _, err = balar("calibrate")
     assert code == 2 and "Missing argument" in err
 
