@@ -162,6 +162,8 @@ def test_checkpoints_of_other_runs_and_other_files_are_refused(
         ("steps", 0),
         ("num_generations", 1),
         ("questions", True),
+        ("questions", 1001),
+        ("seed", 2**32),
         ("cost", -1.0),
         ("cost", float("nan")),
     ],
@@ -266,6 +268,9 @@ def test_the_command_refuses_what_it_cannot_use_before_it_trains(
     for arguments, message in (
         (("--output", "a.npz", "--plot", "a.txt"), "ends in .png"),
         (("--output", "a.npz", "--cost", "nan"), "cost is nan"),
+        (("--output", "a.npz", "--questions", "99999999999"), "questions is 99999999999"),
+        (("--output", "a.npz", "--seed", "9" * 20), "it is at most 4294967295"),
+        (("--output", "none/a.npz"), "none/a.npz cannot be written"),
         (("--output", "a.npz", "--resume"), "a.npz cannot be read"),
         (("nothing", "--output", "a.npz"), "neither a file nor a packaged problem"),
         (("animals.csv", "--output", "a.npz"), "say with --target"),

@@ -81,6 +81,8 @@ def train_command(
         _check_same(begun, settings, output)
     else:
         begun = Training.start(settings)
+        # A file that cannot be written is found out before the work, not after it.
+        save_training(begun, output, worlds)
     training = begun
     try:
         with _progress(begun) as show:

@@ -18,6 +18,7 @@ AT_LEAST = {
     "updates": 1,
     "width": 1,
 }
+AT_MOST = {"seed": 2**32 - 1, "questions": 1000}
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class TrainingSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidSetting(f"{name} is {value!r}; it is a whole number from {least} on.")
+        for name, most in AT_MOST.items():
+            if getattr(self, name) > most:
+                raise InvalidSetting(f"{name} is {getattr(self, name)}; it is at most {most}.")
         for name in ("cost", "learning_rate", "epsilon", "epsilon_high"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 <= value < math.inf):
