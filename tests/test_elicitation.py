@@ -282,12 +282,14 @@ GOOD = {"dimensions": [{"name": "cause", "values": ["thirst", "lice"]}]}
     ("bad", "complaint"),
     [
         ({"dimensions": []}, "at least 1 item"),
-        ({"dimensions": [{"name": "cause", "values": ["thirst"]}]}, "at least two"),
+        ({"dimensions": [{"name": "cause", "values": ["thirst"]}]}, "at least 2 items"),
         ({"dimensions": [{"name": "cause", "values": ["a", "A"]}]}, "duplicates"),
         ({"dimensions": [{"name": "cause", "values": list("abcd")}]}, "at most 3"),
         ({"dimensions": GOOD["dimensions"] * 2}, "duplicates"),
         ({"dimensions": GOOD["dimensions"] * 3}, "at most 2"),
-        ({"dimensions": [{"name": "", "values": ["a", "b"]}]}, "empty"),
+        ({"dimensions": [{"name": "", "values": ["a", "b"]}]}, "at least 1 character"),
+        ({"dimensions": [{"name": " ", "values": ["a", "b"]}]}, "empty"),
+        ({"dimensions": [{"name": "x" * 301, "values": ["a", "b"]}]}, "at most 300"),
         ("prose", "valid dictionary"),
     ],
 )

@@ -15,7 +15,7 @@ from balar_core.text import canonical, check_distinct
 from . import material
 from .asker import Asker, Task
 from .prompts import instruction
-from .schemas import schema_of
+from .schemas import Words, schema_of
 
 __all__ = ["propose_dimensions", "propose_expansion"]
 
@@ -24,8 +24,8 @@ class DimensionReply(BaseModel):
     """One dimension, as a model gives it."""
 
     reason: str = Field("", max_length=300)
-    name: str
-    values: list[str]
+    name: Words
+    values: list[Words] = Field(min_length=2)
 
     def dimension(self, most: int) -> Dimension:
         """The dimension.

@@ -22,7 +22,7 @@ from balar_core.text import canonical
 from . import material
 from .asker import Asker, Task
 from .prompts import instruction
-from .schemas import schema_of
+from .schemas import Words, schema_of
 from .sheet import Sheet, fill
 
 __all__ = ["propose_questions"]
@@ -36,8 +36,8 @@ class QuestionReply(BaseModel):
 
     reason: str = Field("", max_length=300)
     target: str | None = None
-    question: str
-    choices: list[str]
+    question: Words
+    choices: list[Words] = Field(min_length=2)
 
 
 class QuestionAnewReply(QuestionReply):

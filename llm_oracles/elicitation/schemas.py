@@ -1,11 +1,14 @@
 """JSON schemas of pydantic models, in the plain form that every server understands."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-__all__ = ["schema_of"]
+__all__ = ["Words", "schema_of"]
+
+Words = Annotated[str, Field(min_length=1, max_length=300)]
+"""A name, a value, a question, a choice: neither empty nor without end, as small models like it."""
 
 
 def schema_of(
