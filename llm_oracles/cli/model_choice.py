@@ -107,7 +107,7 @@ class ModelChoice:
     @property
     def at_once(self) -> int:
         """How many calls are made at once."""
-        return self.concurrency or CONCURRENCY
+        return CONCURRENCY if self.concurrency is None else self.concurrency
 
     def private_files(self) -> dict[str, Path]:
         """User -> the file that holds what only the user knows.

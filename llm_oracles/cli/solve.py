@@ -245,7 +245,7 @@ def _settings(
         wanted["max_questions"] = max_questions
     if alpha is not None:
         wanted["alpha"] = alpha
-    known = [field.name for field in fields(Settings)]
+    known = [field.name for field in fields(Settings) if field.name != "labels"]
     for name, value in pairs("--set", "NAME=VALUE", given).items():
         if name not in known:
             raise click.UsageError(f"There is no setting {name!r}; there are {', '.join(known)}.")

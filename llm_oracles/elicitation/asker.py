@@ -126,8 +126,13 @@ class Asker:
         complaint = trouble = ""
         for _ in range(1 + self.repairs):
             try:
-                return read((await self.complete(task, complaint)).data)
-            except (Malformed, ValidationError, InvalidInput) as error:
+                reply = await self.complete(task, complaint)
+            except Malformed as error:
+                complaint, trouble = complaint_about(error), trouble_with(error)
+                continue
+            try:
+                return read(reply.data)
+            except (ValidationError, InvalidInput) as error:
                 complaint, trouble = complaint_about(error), trouble_with(error)
         raise UnusableReply(
             f"The model was asked {1 + self.repairs} times for {task.purpose}, and no reply could "

@@ -1,6 +1,7 @@
 """A server: its address and key, the limits it bears, and how to go on when it stumbles."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,10 +35,19 @@ class Price:
     Attributes:
         prompt: for tokens that are read.
         completion: for tokens that are written.
+
+    Raises:
+        InvalidSetting: a price is negative or not a finite number.
     """
 
     prompt: float
     completion: float
+
+    def __post_init__(self) -> None:
+        for name in ("prompt", "completion"):
+            price = getattr(self, name)
+            if not 0 <= price < math.inf:
+                raise InvalidSetting(f"The {name} price is {price}; it is 0 or more, and finite.")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The price of so many tokens.
