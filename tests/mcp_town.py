@@ -1,6 +1,7 @@
-"""A small MCP server over its standard streams, for tests."""
+"""A small MCP server for tests: over its standard streams, or over HTTP at a port."""
 
 import asyncio
+import sys
 
 from mcp.server.mcpserver import MCPServer
 
@@ -35,4 +36,7 @@ async def slow() -> str:
 
 
 if __name__ == "__main__":
-    server.run(transport="stdio")
+    if len(sys.argv) > 1:
+        server.run(transport="streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run(transport="stdio")

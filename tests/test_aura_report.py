@@ -119,6 +119,23 @@ def test_damaged_releases_are_refused_by_name(tmp_path: Path) -> None:
         contrast({}, {}, lambda row: 1.0)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rows", [[], [{}], [{"query_id": 1, "gap": 2}], [None], "x", {"a": 1}])
+def test_rows_of_another_shape_become_a_figure_that_says_so(tmp_path: Path, rows: object) -> None:
+    seeds = {"per_seed": {"1": {"tom": rows, "no_intent": rows}}}
+    write(tmp_path, "rq_intent_v2_multiseed.json", seeds)
+    write(tmp_path, "implicit_intent_queries_v2.json", {"queries": rows})
+    found = aura_report(Release.open(tmp_path))
+    assert {figure.value for figure in found} == {None}
+    assert all(figure.note for figure in found)
+
+
+def test_a_gap_that_is_no_number_is_refused_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"gap": NaN}', encoding="utf-8")
+    with pytest.raises(ReleaseError, match=r"a\.json cannot be read as JSON: NaN"):
+        Release.open(tmp_path).read("a.json")
+
+
 def test_scores_that_are_missing_leave_their_pair_out() -> None:
     first = {("1", q): {"x": x} for q, x in enumerate([0.5, None, 1.0, 0.25])}
     second = {("1", q): {"x": x} for q, x in enumerate([0.0, 1.0, 0.5, None])}

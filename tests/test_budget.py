@@ -106,6 +106,11 @@ class TestStepMap:
             assert found.budget.tolist() == [5, 0]
             assert found.valid.tolist() == [True, False]
 
+    @pytest.mark.parametrize("bad", BAD)
+    def test_bad_gap_gets_nothing_from_a_map_that_always_gives_something(self, bad: float) -> None:
+        steps = StepMap((0.5,), (2, 4))
+        assert probe_budget([0.1, bad], steps).budget.tolist() == [2, 0]
+
     @pytest.mark.parametrize("bad", [*BAD, True, False, "0.5", None, [0.5], np.bool_(True), 0.5j])
     def test_bad_gap_is_an_error_on_the_host(self, bad: object) -> None:
         with pytest.raises(InvalidGap, match="from 0 to 1"):

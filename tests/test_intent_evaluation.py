@@ -276,6 +276,42 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, data: object) -> None
         public_cases(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": None}, r"queries\.0\.id"),
+        ({"id": 101}, "two queries 101"),
+        ({"scene": "three"}, "scene 'three', which is not there"),
+        ({"agent_subject": "Eve"}, "'Eve', who is not in its scene"),
+        ({"forbidden_tools": "get_agent_private_state"}, r"queries\.0\.forbidden_tools"),
+        ({"implicit_requires": None}, r"queries\.0\.implicit_requires"),
+        ({"query": " "}, r"queries\.0\.query"),
+        ({"subcategory": 3}, r"queries\.0\.subcategory"),
+    ],
+)
+def test_a_wrong_field_of_a_query_is_named(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    data = release()
+    data["queries"][0].update(change)  # type: ignore[index]
+    with pytest.raises(ReleaseError, match=words):
+        public_cases(write(tmp_path / "q.json", data))
+
+
+@pytest.mark.parametrize("text", ["", '{"scenes":', "[" * 100_000, '{"scenes": NaN}'])
+def test_text_that_is_no_json_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "q.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ReleaseError, match="cannot be read as JSON"):
+        public_cases(path)
+
+
+def test_crowded_places_leave_out_what_no_belief_could_hold() -> None:
+    # At some moment of this town ten people are at one place: 3^10 states would be too many.
+    cases = town_cases(seed=102, towns=1, per_kind=3)
+    assert max(len(case.facts) for case in cases) == 8
+
+
 def test_the_public_file_has_a_hundred_queries_that_some_policy_can_cover(
     shared_dir: Path,
 ) -> None:

@@ -1,7 +1,11 @@
 """Tools of a real MCP server, in a process of its own."""
 
 import asyncio
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -104,6 +108,58 @@ def test_name_that_is_taken_is_an_error_and_leaves_the_toolbox_as_it_was() -> No
         assert toolbox.tools == (mine,)
 
     asyncio.run(play())
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def http_server() -> Iterator[str]:
+    port = free_port()
+    with subprocess.Popen([*SERVER, str(port)], stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    assert process.poll() is None and time.monotonic() < deadline
+                    time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
+
+
+def test_server_over_http_lists_and_runs_the_same_tools(http_server: str) -> None:
+    async def play() -> None:
+        toolbox = Toolbox(timeout=20)
+        async with mcp_tools(toolbox, http_server, reveals={"mood": ["private.mood"]}) as tools:
+            assert {tool.name for tool in tools} == {"mood", "plan", "words", "broken", "slow"}
+            assert tools[0].reveals == ("private.mood",)
+            told = await toolbox.run(RunTool(ToolCall.of("plan", agent="Ann", hours=2)))
+            assert isinstance(told, ToolReturned)
+            assert told.output.value == {"plan": ["Ann", "Ann"]}
+            failed = await toolbox.run(RunTool(ToolCall.of("broken")))
+            assert isinstance(failed, ToolFailed)
+            assert "McpToolFailed" in failed.error
+        assert toolbox.tools == ()
+
+    asyncio.run(play())
+
+
+def test_address_where_nobody_listens_is_named() -> None:
+    url = f"http://127.0.0.1:{free_port()}/mcp"
+
+    async def play() -> None:
+        async with mcp_tools(Toolbox(), url):
+            raise AssertionError("not reached")
+
+    with pytest.raises(McpUnreachable, match=url):
+        asyncio.run(play())
 
 
 @pytest.mark.parametrize(

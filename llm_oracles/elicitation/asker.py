@@ -194,10 +194,10 @@ def trouble_with(error: Exception) -> str:
     return in_words(error) if isinstance(error, ValidationError) else str(error)
 
 
-def in_words(error: ValidationError) -> str:
-    """The first mistakes that pydantic found, without what was in the reply."""
+def in_words(error: ValidationError, whole: str = "the reply") -> str:
+    """The first mistakes that pydantic found, without what was in `whole`."""
     found = (
-        f"{'.'.join(map(str, mistake['loc'])) or 'the reply'}: {mistake['msg']}"
+        f"{'.'.join(map(str, mistake['loc'])) or whole}: {mistake['msg']}"
         for mistake in error.errors(include_url=False, include_input=False)[:3]
     )
     return "; ".join(found) + "."

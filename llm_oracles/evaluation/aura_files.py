@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from balar_core.codec import loads
 from balar_core.errors import InvalidInput
 
 from ..facts import Fact
 from .coverage import shown_facts
 
-__all__ = ["Cell", "Release", "ReleaseError", "Row", "shown"]
+__all__ = ["Cell", "Release", "ReleaseError", "Row", "read_json", "shown"]
 
 Row = Mapping[str, Any]
 Cell = tuple[str, int]
@@ -60,10 +61,7 @@ class Release:
         """
         if name not in self.paths:
             raise ReleaseError(f"{name} is not under {self.root}.")
-        try:
-            return json.loads(self.paths[name].read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ReleaseError(f"{self.paths[name]} cannot be read as JSON: {error}.") from None
+        return read_json(self.paths[name])
 
     def rows(self, name: str, condition: str | None = None) -> dict[Cell, Row]:
         """The rows of one condition (or of a file that has only one), by seed and query.
@@ -80,6 +78,18 @@ class Release:
         except (KeyError, TypeError, AttributeError) as error:
             wanted = "rows by seed" if condition is None else f"rows of {condition!r} by seed"
             raise ReleaseError(f"{name} has no {wanted}: {error!r}.") from None
+
+
+def read_json(path: Path) -> Any:
+    """The contents of one file, strictly: NaN and infinities are no JSON.
+
+    Raises:
+        ReleaseError: the file cannot be read, or is no JSON.
+    """
+    try:
+        return loads(path.read_bytes())
+    except (OSError, InvalidInput) as error:
+        raise ReleaseError(f"{path} cannot be read as JSON: {error}") from None
 
 
 def _details(found: Any) -> Sequence[Row]:

@@ -5,8 +5,9 @@ tests are given over queries and over all (query, seed) cells; the latter take t
 independent of each other.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,20 @@ def aura_report(release: Release) -> list[Figure]:
     figures: list[Figure] = []
     for topic, section in _SECTIONS.items():
         try:
-            figures += section(release)
+            with np.errstate(divide="raise", invalid="raise"):
+                figures += map(_without_nan, section(release))
         except ReleaseError as error:
             figures.append(Figure(topic, "not recomputed", None, note=str(error)))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             note = f"a file of this section is not as released: {error!r}"
             figures.append(Figure(topic, "not recomputed", None, note=note))
     return figures
+
+
+def _without_nan(figure: Figure) -> Figure:
+    if figure.value is None or not math.isnan(figure.value):
+        return figure
+    return replace(figure, value=None, note="; ".join(filter(None, [figure.note, "undefined"])))
 
 
 def contrast(
@@ -105,7 +113,10 @@ def _accuracy(row: Row) -> float | None:
 
 
 def _mean(rows: Mapping[Cell, Row], score: Score) -> float:
-    return float(np.mean([value for row in rows.values() if (value := score(row)) is not None]))
+    values = [value for row in rows.values() if (value := score(row)) is not None]
+    if not values:
+        raise ReleaseError("A condition has no scored rows.")
+    return float(np.mean(values))
 
 
 def _probes(row: Row) -> float:
@@ -170,6 +181,8 @@ def _kinds(release: Release) -> Iterator[Figure]:
 def _grouped(release: Release, key: str) -> dict[str, dict[str, Comparison]]:
     aura, baseline = release.rows(MAIN, AURA), release.rows(MAIN, BASELINE)
     names = sorted({row[key] for row in aura.values()})
+    if not names:
+        raise ReleaseError(f"{MAIN} has no rows of {AURA!r}.")
     return {
         name: contrast(
             {cell: row for cell, row in aura.items() if row[key] == name}, baseline, _coverage

@@ -1,6 +1,6 @@
 """A query whose need is known, with all that a policy may see of it and all that it may not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from balar_core.probing import (
 
 from ..facts import Fact
 
-__all__ = ["LIKELY", "Case", "hold", "reported_gap"]
+__all__ = ["LIKELY", "Case", "fitting", "hold", "reported_gap"]
 
 REPORTED_GAPS: Mapping[str, float] = {
     "availability": 0.475,
@@ -42,6 +42,9 @@ REPORTED_GAPS: Mapping[str, float] = {
 
 LIKELY = 0.15
 """A field is taken to be needed if its wording needs it at least so often."""
+
+LARGEST = 2**14
+"""States of the largest belief; facts that would make it larger are left out."""
 
 Infer = Callable[[InferIntent], InferredIntent]
 Plan = Callable[[PlanProbe], CallTool | StopProbing]
@@ -117,6 +120,27 @@ class Case:
             if probe.outcome == "returned"
             for fact, value in self.shows(probe.call, probe.output.value).items()
         }
+
+
+def fitting(facts: Iterable[Fact], size: Callable[[Fact], int]) -> tuple[Fact, ...]:
+    """As many of the facts, from the first on, as one belief can hold.
+
+    Args:
+        facts: the facts, the most wanted first.
+        size: how many values a fact can have.
+
+    >>> people = [Fact(f"person {i}", "mood") for i in range(20)]
+    >>> len(fitting(people, lambda fact: 3))  # 3^8 states, where 3^9 would be too many
+    8
+    """
+    chosen: list[Fact] = []
+    states = 1
+    for fact in facts:
+        states *= size(fact)
+        if states > LARGEST:
+            break
+        chosen.append(fact)
+    return tuple(chosen)
 
 
 def reported_gap(meant: Mapping[str, float]) -> float:

@@ -5,7 +5,6 @@ to need is counted in the queries about the *other* scenes. Of the values of a f
 which ones occur in the scene, but not who has which.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -13,21 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from balar_core.errors import BalarError
 from balar_core.probing import BeliefPlanner, Json, Reading, Tool, ToolCall
 from balar_core.questions import Question
 from balar_core.space import Dimension, StateSpace
 
+from ..elicitation.asker import in_words
 from ..facts import Fact
-from .aura_files import ReleaseError
-from .cases import LIKELY, Case, reported_gap
+from .aura_files import ReleaseError, read_json
+from .cases import LIKELY, Case, fitting, reported_gap
 from .coverage import PRIVATE_FIELDS, needed_facts, shown_facts
 
 __all__ = ["public_cases"]
-
-LARGEST = 2**14
-"""States of the largest belief; facts beyond it are left out, the least likely first."""
 
 Record = Mapping[str, Any]
 Wording = tuple[str, int]
@@ -68,17 +66,70 @@ def public_cases(path: Path) -> list[Case]:
     Raises:
         ReleaseError: the file cannot be read, or does not hold such queries.
     """
+    data = read_json(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReleaseError(f"{path} cannot be read as JSON: {error}.") from None
-    try:
-        return list(_cases(data["scenes"], data["queries"]))
-    except (KeyError, TypeError, AttributeError, IndexError, BalarError) as error:
+        file = _File.model_validate(data).model_dump(exclude_unset=True)
+        _check(file["scenes"], file["queries"])
+        return list(_cases(file["scenes"], file["queries"]))
+    except (ValidationError, BalarError) as error:
+        why = in_words(error, "the file") if isinstance(error, ValidationError) else str(error)
         raise ReleaseError(
             f"{path} does not hold implicit-intent queries as AURA released them "
-            f"(version 2, with scenes): {error!r}."
+            f"(version 2, with scenes): {why}"
         ) from None
+
+
+class _Record(BaseModel):
+    """A part of the file; fields that are not needed are left unread."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _Seen(_Record):
+    location: str
+    action: str
+
+
+class _Private(_Record):
+    availability: str = ""
+    emotional_state: str = ""
+    unspoken_goal: str = ""
+
+
+class _Scene(_Record):
+    summary: str
+    public_state: dict[str, _Seen] = Field(min_length=1)
+    private_state: dict[str, _Private]
+    beliefs_about_others: dict[str, dict[str, _Private]]
+
+
+class _Query(_Record):
+    id: int | str
+    scene: str
+    subcategory: str
+    query: str = Field(pattern=r"\S")
+    agent_subject: str | None
+    implicit_requires: list[str]
+    forbidden_tools: list[str]
+
+
+class _File(_Record):
+    scenes: dict[str, _Scene]
+    queries: list[_Query] = Field(min_length=1)
+
+
+def _check(scenes: Mapping[str, Record], queries: Sequence[Record]) -> None:
+    """Refuse queries whose scene or subject is not there, and names that are not unique."""
+    ids: set[str] = set()
+    for query in queries:
+        name, scene, subject = str(query["id"]), query["scene"], query["agent_subject"]
+        if name in ids:
+            raise ReleaseError(f"There are two queries {name}.")
+        ids.add(name)
+        if scene not in scenes:
+            raise ReleaseError(f"Query {name} is about the scene {scene!r}, which is not there.")
+        if subject is not None and subject not in scenes[scene]["public_state"]:
+            raise ReleaseError(f"Query {name} is about {subject!r}, who is not in its scene.")
 
 
 def _cases(scenes: Mapping[str, Record], queries: Sequence[Record]) -> Iterator[Case]:
@@ -163,13 +214,9 @@ def _facts(
             wanted += [Fact(person, field) for person in named[:1] or everybody]
         elif len(named) == 2:
             wanted.append(Fact(named[0], field, named[1]))
-    facts: list[Fact] = []
-    states = 1
-    for fact in wanted:
-        states *= len(_values(truth, fact)) if fact in truth else 1
-        if fact in truth and states <= LARGEST:
-            facts.append(fact)
-    return tuple(facts or list(truth)[:1])
+    known = (fact for fact in wanted if fact in truth)
+    facts = fitting(known, lambda fact: len(_values(truth, fact)))
+    return facts or tuple(truth)[:1]
 
 
 def _values(truth: Mapping[Fact, str], fact: Fact) -> tuple[str, ...]:

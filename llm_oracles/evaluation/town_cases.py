@@ -22,7 +22,7 @@ from ..town import (
     read_words,
     values_of,
 )
-from .cases import LIKELY, Case, reported_gap
+from .cases import LIKELY, Case, fitting, reported_gap
 
 __all__ = ["town_cases"]
 
@@ -104,9 +104,9 @@ def _facts(outlook: Outlook, words: Words, town: Town) -> tuple[Fact, ...]:
         who, other = words.people
         return tuple(Fact(who, field, about=other) for field, believed in likely if believed)
     people = town.present(words.place) if words.place else words.people
-    return tuple(
-        Fact(person, field) for person in people for field, believed in likely if not believed
-    )
+    own = [field for field, believed in likely if not believed]
+    wanted = (Fact(person, field) for person in people for field in own)
+    return fitting(wanted, lambda fact: len(values_of(fact)))
 
 
 def _planner(outlook: Outlook, town: Town, facts: Sequence[Fact]) -> BeliefPlanner:
