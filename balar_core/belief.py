@@ -17,11 +17,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .errors import (
     ImpossibleEvidence,
-    InvalidEvidence,
     InvalidSetting,
     InvalidTable,
     NumericFailure,
 )
+from .evidence import offered
 from .labels import DEFAULT_LABELS, LabelMap, Row
 from .numerics import (
     as_array,
@@ -29,7 +29,6 @@ from .numerics import (
     log_entropy,
     log_normalise,
     logsumexp,
-    normalise,
     safe_log,
 )
 from .rows import map_tiles
@@ -239,23 +238,16 @@ def weigh(
     """The first half of `update`: what the evidence says of every state."""
     check_fit(belief.layout, tables.log_tables)
     present = tables.choice_mask[question]
-    if evidence.shape != present.shape:
-        raise InvalidEvidence(
-            f"The evidence has shape {evidence.shape}; {present.shape} is needed, one weight for "
-            "each choice, padding included."
-        )
-    evidence = jnp.where(present, evidence, 0).astype(belief.log_joint.dtype)
+    log_s, flat = offered(evidence, present, belief.log_joint.dtype)
     rows, columns = pair_log_likelihood(belief.layout, tables, question, user)
     log_likelihood, contradicted = map_tiles(
         _state_log_likelihood,
         (belief.log_joint, rows),
-        (columns, safe_log(normalise(evidence))),
+        (columns, log_s),
         columns=belief.layout.shape[1],
         shards=belief.layout.shards,
     )
-    same = jnp.all(jnp.where(present, evidence == evidence[0], True))
-    flat = same & (jnp.sum(evidence) > 0)
-    log_uniform = -safe_log(jnp.sum(present, dtype=evidence.dtype))
+    log_uniform = -safe_log(jnp.sum(present, dtype=log_s.dtype))
     return Weighed(log_likelihood, log_uniform, flat, jnp.any(contradicted))
 
 

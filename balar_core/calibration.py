@@ -30,7 +30,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float
 from .errors import InvalidInput, InvalidSetting, NumericFailure
 from .forecasts import forecast_scores
 from .labels import LabelMap, Row, evidence_weights
-from .numerics import as_array
+from .numerics import as_array, divide
 from .records import Parameters, Record, log_likelihood, replay
 
 __all__ = ["Calibration", "CalibrationData", "CalibrationPriors", "Report", "calibrate"]
@@ -316,9 +316,11 @@ def _fit(
         return Parameters(start.log_weights + weights, jnp.exp(temperature), reliability)
 
     def loss(x: Coordinates) -> Float[Array, ""]:
-        squares = sum(jnp.sum((step / widths[i]) ** 2) for i, step in enumerate(steps(x)))
-        found: Array = (squares / 2 - log_likelihood(parameters(x), records)) / answers
-        return found
+        squares = sum(
+            jnp.sum(divide(step, jnp.broadcast_to(widths[i], step.shape)) ** 2)
+            for i, step in enumerate(steps(x))
+        )
+        return divide(0.5 * squares - log_likelihood(parameters(x), records), answers)
 
     def largest(slopes: Coordinates) -> Float[Array, ""]:
         return jnp.max(jnp.abs(jnp.concatenate(slopes)), initial=0)

@@ -3,7 +3,7 @@ r"""Questions about one variable each, and what an answer says of it.
 Where hidden variables depend on each other there are no tables per dimension to multiply. There a
 question asks for one variable, and the answer comes through a channel \(K(y \mid v)\): the identity
 for exact answers, something flatter for people who err or do not know. Beliefs over listed states
-(`listed`) and over networks (`network`) share these questions.
+(`listed`) take these questions.
 
 For a target A, any part of the state, the information of a question is (BALAR, section 5)
 
@@ -22,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from .errors import InvalidEvidence, InvalidQuestion, InvalidSetting, InvalidTable, UnknownPair
+from .errors import InvalidQuestion, InvalidSetting, InvalidTable, UnknownPair
+from .evidence import offered
 from .labels import DEFAULT_LABELS
-from .numerics import as_array, divergence, divide, logsumexp, normalise, safe_log
+from .numerics import as_array, divergence, logsumexp, normalise, safe_log
 
 __all__ = ["Channels", "QuestionScores", "noisy_channel", "question_scores"]
 
@@ -110,19 +111,11 @@ class Channels(eqx.Module):
             InvalidEvidence: the wrong number of weights.
             UnknownPair: no such question.
         """
-        count, width = self.choice_mask.shape
+        count = self.choice_mask.shape[0]
         if isinstance(question, int | np.integer) and not 0 <= question < count:
             raise UnknownPair(f"There is no question {question}; there are 0 to {count - 1}.")
-        if evidence.shape != (width,):
-            raise InvalidEvidence(
-                f"The evidence has shape {evidence.shape}; {(width,)} is needed, one weight for "
-                "each choice, padding included."
-            )
-        present = self.choice_mask[question]
-        s = jnp.where(present, evidence, 0).astype(self.table.dtype)
-        flat = jnp.all(jnp.where(present, s == s[0], True)) & (jnp.sum(s) > 0)
+        log_s, flat = offered(evidence, self.choice_mask[question], self.table.dtype)
         log_k = safe_log(self.table[question])
-        log_s = safe_log(normalise(s))
         found = logsumexp(log_k + log_s[None, :], axis=1)
         scaled = jnp.where(strength > 0, jnp.where(found > -jnp.inf, found * strength, found), 0)
         weights: Array = jnp.where(flat, 0, scaled)
@@ -158,25 +151,19 @@ def question_scores(
     >>> [round(x, 4) for x in scores.about.tolist()]
     [0.6931, 0.0201]
     """
-    values = _shares(marginals[channels.variable])
-    predictive = _shares(jnp.sum(values[:, :, None] * channels.table, axis=1))
+    values = normalise(marginals[channels.variable], axis=-1)
+    predictive = normalise(jnp.sum(values[:, :, None] * channels.table, axis=1), axis=-1)
     far = jnp.sum(divergence(channels.table, predictive[:, None, :]), axis=2)
     whole = jnp.sum(jnp.where(values > 0, values * far, 0), axis=1)
     # Sums of products, not a matrix product: nothing may be rounded to fewer digits on the way.
     pairs = jnp.moveaxis(joints, 1, 0)[channels.variable]
     answers = jnp.sum(pairs[:, :, :, None] * channels.table[:, None, :, :], axis=2)
-    mean = _shares(jnp.sum(answers, axis=1))
-    apart = jnp.sum(divergence(_shares(answers), mean[:, None, :]), axis=2)
-    share = _shares(jnp.sum(answers, axis=2))
+    mean = normalise(jnp.sum(answers, axis=1), axis=-1)
+    apart = jnp.sum(divergence(normalise(answers, axis=-1), mean[:, None, :]), axis=2)
+    share = normalise(jnp.sum(answers, axis=2), axis=-1)
     about = jnp.sum(jnp.where(share > 0, share * apart, 0), axis=1)
     target = normalise(jnp.sum(joints[:, 0, :], axis=1))
     return QuestionScores(whole, about, predictive, target)
-
-
-def _shares(weights: Float[Array, "*rows n"]) -> Float[Array, "*rows n"]:
-    """Every row divided by its sum; rows of zeros stay zero."""
-    total = jnp.sum(weights, axis=-1, keepdims=True)
-    return divide(weights, jnp.broadcast_to(total, weights.shape))
 
 
 def noisy_channel(size: int, noise: float = 0.0, *, unknown: float = 0.0) -> np.ndarray:

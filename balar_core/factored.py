@@ -28,9 +28,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .branches import cond
-from .fused import covered, factored_sums, on_cuda
+from .fused import factored_sums
 from .numerics import divide, log_tiny, normalise, reciprocal_and_log, xlogx
-from .rows import Shards, sum_shards, sum_tiles
+from .rows import Rows, Shards, map_blocks
+from .sweeps import sum_states
 
 __all__ = ["EXACT", "FactoredSums", "Factors", "factor", "sweep"]
 
@@ -137,17 +138,7 @@ def sweep(
         shards: how the rows are spread over devices, if they are.
     """
     whole = _Swept(factors.columns, factors.reference, active, careful)
-    axes = (0, 1)
-
-    def in_tiles(rows: tuple[Array, ...], whole: _Swept) -> FactoredSums:
-        columns = pi.shape[1]
-        return sum_tiles(_sweep_tile, rows, whole, axes=axes, columns=columns, shards=shards)
-
-    def in_kernel(rows: tuple[Array, ...], whole: _Swept) -> FactoredSums:
-        return sum_shards(_sweep_kernel, rows, whole, axes=axes, shards=shards)
-
-    go = on_cuda(in_kernel, in_tiles) if covered(pi, factors.reference) else in_tiles
-    return go((pi, factors.rows), whole)
+    return sum_states(_sweep_tile, _sweep_kernel, (pi, factors.rows), whole, shards)
 
 
 def _weights(p: Float[Array, " cells"], mask: Bool[Array, " cells"]) -> Float[Array, " cells"]:
@@ -184,23 +175,16 @@ def _range(
     return widest, jnp.any(zero & (reference > 0)[:, None, :], axis=(1, 2))
 
 
-def _sweep_kernel(rows: tuple[Array, ...], pairs: _Swept) -> FactoredSums:
+def _sweep_kernel(rows: Rows, pairs: _Swept) -> FactoredSums:
     """The same by a kernel of `fused`, which is always careful."""
     pi, of_rows = rows
     columns = pairs.columns[:, :, : pairs.reference.shape[1]]
     return FactoredSums(*factored_sums(pi, of_rows, columns, pairs.reference, pairs.active))
 
 
-def _sweep_tile(rows: tuple[Array, ...], pairs: _Swept) -> FactoredSums:
+def _sweep_tile(rows: Rows, pairs: _Swept) -> FactoredSums:
     """Sum over the states of a tile, a block of pairs at a time."""
     pi, of_rows = rows
-    number = pairs.active.shape[0]
-    size = max(1, min(number, BLOCK_CELLS // pi.size))
-    count = -(-number // size)
-
-    def cut(x: Array) -> Array:
-        padding = [(0, count * size - number)] + [(0, 0)] * (x.ndim - 1)
-        return jnp.pad(x, padding).reshape(count, size, *x.shape[1:])
 
     def step(block: tuple[Array, _Swept]) -> FactoredSums:
         rows, pairs = block
@@ -214,11 +198,7 @@ def _sweep_tile(rows: tuple[Array, ...], pairs: _Swept) -> FactoredSums:
             lambda: _nothing(pairs),
         )
 
-    found = jax.lax.map(step, jax.tree.map(cut, (of_rows, pairs)))
-    sums: FactoredSums = jax.tree.map(
-        lambda x: x.reshape(count * size, *x.shape[2:])[:number], found
-    )
-    return sums
+    return map_blocks(step, (of_rows, pairs), size=BLOCK_CELLS // pi.size)
 
 
 def _evaluate(

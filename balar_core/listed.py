@@ -8,9 +8,8 @@ and nothing factorises. Which belief to use:
   combinations fit into memory.
 - `ListedBelief`: any dependence at all among any number of variables, if the possible combinations
   can be listed. Memory grows with states x variables, never with the product of the sizes.
-- `NetworkBelief`: too many combinations to list, but a Bayesian network describes them.
 
-The last two ask for one variable at a time (`channels`).
+It asks for one variable at a time (`channels`).
 """
 
 from collections.abc import Sequence

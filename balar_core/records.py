@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .belief import Belief, condition, log_product, weigh
-from .numerics import log_normalise, logsumexp, safe_log
+from .numerics import divide, log_normalise, logsumexp, normalise, safe_log
 from .space import Layout
 from .tables import LikelihoodTables, group_log_likelihood
 
@@ -58,7 +58,8 @@ class Rows(eqx.Module):
         said = self.label >= 0
         raw = jnp.where(said, log_weights[jnp.maximum(self.label, 0)], self.log_number)
         present = self.mask & (raw > -jnp.inf)
-        scaled = jnp.where(present, jnp.where(present, raw, 0) / temperature, -jnp.inf)
+        sharper = divide(jnp.where(present, raw, 0), jnp.broadcast_to(temperature, raw.shape))
+        scaled = jnp.where(present, sharper, -jnp.inf)
         return jnp.where(self.mask, log_normalise(scaled, axis=-1)[0], 0)
 
 
@@ -174,7 +175,7 @@ def _replay(
         tables = LikelihoodTables(log_tables[None, None], choices[None], yes, ~yes)
         belief = Belief(log_joint, layout)
         offered = jnp.concatenate([jnp.where(answered, evidence, 1)[None], others])
-        uniform = choices / jnp.sum(choices, dtype=evidence.dtype)
+        uniform = normalise(choices.astype(evidence.dtype))
         reliability = parameters.reliability[user]
         heard = reliability * offered + (1 - reliability) * uniform[None, :]
         found = jax.vmap(lambda s: condition(belief, weigh(belief, tables, 0, 0, s)))(heard)
@@ -220,5 +221,6 @@ def _noisy(
     noise: Float[Array, ""],
 ) -> Float[Array, "dimensions values choices"]:
     """The tables with a share of uniformly random answers mixed in."""
-    mixed = (1 - noise) * jnp.exp(log_tables) + noise / jnp.sum(choices, dtype=noise.dtype)
+    uniform = normalise(choices.astype(log_tables.dtype))
+    mixed = (1 - noise) * jnp.exp(log_tables) + noise * uniform[None, None, :]
     return jnp.where(mask & (noise > 0), safe_log(mixed), log_tables)

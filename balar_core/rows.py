@@ -15,7 +15,15 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Shaped
 
-__all__ = ["TILE_CELLS", "Shards", "map_tiles", "sum_shards", "sum_tiles", "tile_height"]
+__all__ = [
+    "TILE_CELLS",
+    "Shards",
+    "map_blocks",
+    "map_tiles",
+    "sum_shards",
+    "sum_tiles",
+    "tile_height",
+]
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -77,6 +85,35 @@ def tile_height(rows: int, columns: int) -> int:
     (16, 64)
     """
     return max(1, min(rows, TILE_CELLS // columns))
+
+
+def map_blocks(function: Callable[[W], T], items: W, *, size: int) -> T:
+    """`function` of all items, of a block of them at a time.
+
+    Args:
+        function: takes a block of items; each of its results depends on the same item alone.
+        items: arrays whose first axes count items; the last block is padded with zeros.
+        size: the items of one block, at most.
+
+    Returns:
+        The results; their first axes count items.
+
+    >>> map_blocks(lambda x: 2 * x, jnp.arange(5), size=2).tolist()
+    [0, 2, 4, 6, 8]
+    """
+    number = jax.tree.leaves(items)[0].shape[0]
+    size = max(1, min(number, size))
+    count = -(-number // size)
+    if count == 1:
+        return function(items)
+
+    def cut(x: Array) -> Array:
+        padding = [(0, count * size - number)] + [(0, 0)] * (x.ndim - 1)
+        return jnp.pad(x, padding).reshape(count, size, *x.shape[1:])
+
+    found = jax.lax.map(function, jax.tree.map(cut, items))
+    joined: T = jax.tree.map(lambda x: x.reshape(count * size, *x.shape[2:])[:number], found)
+    return joined
 
 
 def map_tiles(

@@ -21,7 +21,7 @@ from .branches import choose, cond
 from .factored import FactoredSums, Factors, factor, sweep
 from .fused import covered
 from .numerics import divergence, entropy, finfo, normalise
-from .rows import TILE_CELLS, Shards
+from .rows import TILE_CELLS, Shards, map_blocks
 from .statewise import divergences, entropies
 
 __all__ = ["Likelihoods", "PairScores", "pair_scores"]
@@ -101,18 +101,8 @@ def pair_scores(
 
     # A kernel on a GPU goes through all pairs at once and skips what is not active.
     size = number if covered(pi, one[0]) else CHUNK_CELLS // (sum(pi.shape) * choices)
-    size = max(1, min(number, size))
-    count = -(-number // size)
     order = jnp.argsort(~active, stable=True)
-    positions = jnp.pad(order, (0, count * size - number))
-    wanted = jnp.pad(active[order], (0, count * size - number))
-    if count == 1:
-        found = chunk((positions, wanted))
-    else:
-        cut = positions.reshape(count, size), wanted.reshape(count, size)
-        found = jax.tree.map(
-            lambda x: x.reshape(count * size, *x.shape[2:])[:number], jax.lax.map(chunk, cut)
-        )
+    found = map_blocks(chunk, (order, active[order]), size=size)
     back = jnp.argsort(order, stable=True)
     scores: PairScores = jax.tree.map(lambda x: x[back], found)
     return scores

@@ -12,6 +12,7 @@ digits of small informations but needs p first.
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -19,11 +20,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .branches import choose, cond
-from .fused import covered, exact_sums, on_cuda
+from .fused import exact_sums
 from .numerics import divergence, entropy, log_tiny, logsumexp, normalise, reciprocal_and_log
-from .rows import Shards, sum_shards, sum_tiles
+from .rows import Rows, Shards
+from .sweeps import sum_states
 
 __all__ = ["Entropies", "divergences", "entropies", "state_likelihood"]
+
+T = TypeVar("T")
 
 
 class Entropies(eqx.Module):
@@ -54,8 +58,8 @@ class _Pairs(eqx.Module):
     active: Bool[Array, " pairs"]
 
 
-_OfTile = Callable[[Float[Array, "rows columns"], Array, Array, Array], Entropies]
-_OfKernel = Callable[[tuple[Array, ...], _Pairs], Entropies]
+_OfPair = Callable[[Float[Array, "rows columns"], Array, _Pairs], T]
+"""What one pair adds up over the states of a tile: the belief, the row factors, the rest."""
 
 
 def entropies(
@@ -77,14 +81,15 @@ def entropies(
     possible = jnp.any(log_columns > -jnp.inf, axis=1) & jnp.any(log_rows > -jnp.inf, axis=1)
     flat = normalise(possible.astype(pi.dtype), axis=1)
 
-    def kernel(rows: tuple[Array, ...], pairs: _Pairs) -> Entropies:
+    def kernel(rows: Rows, pairs: _Pairs) -> Entropies:
         gains, predictive, contradiction = exact_sums(
             *rows, pairs.log_columns, pairs.reference, pairs.active
         )
         most = entropy(pairs.reference, axis=1) * jnp.sum(predictive, axis=1)
         return Entropies(most - gains, predictive, contradiction)
 
-    return _sum_states(pi, log_rows, _Pairs(log_columns, flat, active), _entropies, kernel, shards)
+    pairs = _Pairs(log_columns, flat, active)
+    return sum_states(_each(_entropies), kernel, (pi, log_rows), pairs, shards)
 
 
 def divergences(
@@ -106,11 +111,13 @@ def divergences(
         shards: how the rows are spread over devices, if they are.
     """
 
-    def kernel(rows: tuple[Array, ...], pairs: _Pairs) -> Entropies:
-        return Entropies(*exact_sums(*rows, pairs.log_columns, pairs.reference, pairs.active))
+    def kernel(rows: Rows, pairs: _Pairs) -> Float[Array, " pairs"]:
+        gains: Array = exact_sums(*rows, pairs.log_columns, pairs.reference, pairs.active)[0]
+        return gains
 
     pairs = _Pairs(log_columns, predictive, active)
-    return _sum_states(pi, log_rows, pairs, _divergences, kernel, shards).conditional
+    information: Array = sum_states(_each(_divergences), kernel, (pi, log_rows), pairs, shards)
+    return information
 
 
 def state_likelihood(
@@ -127,53 +134,29 @@ def state_likelihood(
     return k, ~none
 
 
-def _sum_states(
-    pi: Float[Array, "rows columns"],
-    log_rows: Float[Array, "pairs rows choices"],
-    pairs: _Pairs,
-    of_tile: _OfTile,
-    of_kernel: _OfKernel,
-    shards: Shards | None,
-) -> Entropies:
-    """Sum over all states: on a GPU in one kernel, elsewhere tile by tile and pair by pair."""
-    axes = (0, 1)
+def _each(of_pair: _OfPair[T]) -> Callable[[Rows, _Pairs], T]:
+    """The sums of a tile, pair by pair; 0 for pairs that are not active."""
 
-    def tile(rows: tuple[Array, ...], pairs: _Pairs) -> Entropies:
+    def of_tile(rows: Rows, pairs: _Pairs) -> T:
         pi, log_rows = rows
 
-        def one(pair: tuple[Array, _Pairs]) -> Entropies:
-            log_rows, of = pair
-            return cond(
-                of.active,
-                lambda: of_tile(pi, log_rows, of.log_columns, of.reference),
-                lambda: _nothing(of),
-            )
+        def one(pair: tuple[Array, _Pairs]) -> T:
+            shapes = jax.eval_shape(of_pair, pi, *pair)
+            nothing: T = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+            return cond(pair[1].active, lambda: of_pair(pi, *pair), lambda: nothing)
 
-        found: Entropies = jax.lax.map(one, (log_rows, pairs))
+        found: T = jax.lax.map(one, (log_rows, pairs))
         # Under `vmap` a pair is evaluated if it is active anywhere in the batch.
-        kept: Entropies = choose(pairs.active, found, jax.tree.map(jnp.zeros_like, found))
+        kept: T = choose(pairs.active, found, jax.tree.map(jnp.zeros_like, found))
         return kept
 
-    def in_tiles(rows: tuple[Array, ...], pairs: _Pairs) -> Entropies:
-        columns = pi.shape[1]
-        return sum_tiles(tile, rows, pairs, axes=axes, columns=columns, shards=shards)
-
-    def in_kernel(rows: tuple[Array, ...], pairs: _Pairs) -> Entropies:
-        return sum_shards(of_kernel, rows, pairs, axes=axes, shards=shards)
-
-    go = on_cuda(in_kernel, in_tiles) if covered(pi, log_rows) else in_tiles
-    sums: Entropies = go((pi, log_rows), pairs)
-    return sums
+    return of_tile
 
 
 def _entropies(
-    pi: Float[Array, "rows columns"],
-    log_rows: Float[Array, "rows choices"],
-    log_columns: Float[Array, "columns choices"],
-    reference: Float[Array, " choices"],
+    pi: Float[Array, "rows columns"], log_rows: Float[Array, "rows choices"], pair: _Pairs
 ) -> Entropies:
-    del reference
-    log_k = log_rows.T[:, :, None] + log_columns.T[:, None, :]
+    log_k = log_rows.T[:, :, None] + pair.log_columns.T[:, None, :]
     top = jnp.max(log_k, axis=0)
     none = top == -jnp.inf
     # Below this the exponential is exactly 0, and so is its product with the logarithm.
@@ -191,19 +174,8 @@ def _entropies(
 
 
 def _divergences(
-    pi: Float[Array, "rows columns"],
-    log_rows: Float[Array, "rows choices"],
-    log_columns: Float[Array, "columns choices"],
-    reference: Float[Array, " choices"],
-) -> Entropies:
-    k, possible = state_likelihood(log_rows, log_columns)
-    gains = divergence(k, jnp.broadcast_to(reference[:, None, None], k.shape))
-    total = jnp.sum(jax.lax.optimization_barrier(pi * jnp.sum(gains, axis=0)))
-    predictive = jnp.sum(jax.lax.optimization_barrier(pi[None] * k), axis=(1, 2))
-    return Entropies(total, predictive, jnp.any(~possible & (pi > 0)))
-
-
-def _nothing(of: _Pairs) -> Entropies:
-    # Made from the input, so that it is spread over devices and batches as that is.
-    zero = jnp.sum(of.reference) * 0
-    return Entropies(zero, of.reference * 0, of.active & False)
+    pi: Float[Array, "rows columns"], log_rows: Float[Array, "rows choices"], pair: _Pairs
+) -> Float[Array, ""]:
+    k, _ = state_likelihood(log_rows, pair.log_columns)
+    gains = divergence(k, jnp.broadcast_to(pair.reference[:, None, None], k.shape))
+    return jnp.sum(jax.lax.optimization_barrier(pi * jnp.sum(gains, axis=0)))

@@ -24,6 +24,7 @@ from balar_core import (
     information,
     score,
     statewise,
+    sweeps,
 )
 from balar_core.belief import joint
 from balar_core.sharding import shard
@@ -98,8 +99,8 @@ def cuda_in_sight(*, interpret: bool = False) -> Iterator[Score]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fused, "cuda_in_sight", lambda: True)
         if interpret:
+            patch.setattr(sweeps, "on_cuda", lambda kernel, otherwise: kernel)
             for module, name in ((factored, "factored_sums"), (statewise, "exact_sums")):
-                patch.setattr(module, "on_cuda", lambda kernel, otherwise: kernel)
                 patch.setattr(module, name, partial(getattr(fused, name), interpret=True))
         # A new function: it shares no traces with the `score` of other tests.
         yield lambda belief, tables: original.__wrapped__(belief, tables, None, None)
