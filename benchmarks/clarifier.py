@@ -9,7 +9,6 @@ compared with asking as much as is allowed and with not asking at all. Intervals
 """
 
 import argparse
-import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from balar_core.askers import MostInformative, Stopping
 from balar_core.simulation import World, stack_worlds
 from benchmarks.zoo import load_zoo
 from llm_oracles.knowledge import load_table
-from llm_oracles.store import write_whole
+from llm_oracles.pictures import save_picture
 from llm_oracles.training import Training, TrainingSettings, random_worlds, train
 from llm_oracles.training.curves import check_plot
 from llm_oracles.training.regret import GREEDY, Mean, baselines, compare_askers, play
@@ -133,7 +132,6 @@ def settings_of(settings: TrainingSettings, **changes: float) -> TrainingSetting
 
 def draw(found: Mapping[str, Mapping[float, Stopped]], path: Path) -> None:
     """Draw questions and rewards against the cost of a question."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.2 * len(found)), layout="constrained")
@@ -148,12 +146,7 @@ def draw(found: Mapping[str, Mapping[float, Stopped]], path: Path) -> None:
         right.axhline(0, color="black", linewidth=0.8, label="never asking")
         right.set(title=name, xlabel="cost of a question (nats)", ylabel="reward (nats)")
         right.legend(frameon=False, fontsize="small")
-    picture = io.BytesIO()
-    suffix = path.suffix.lower()
-    with rc_context({"svg.hashsalt": "balar", "svg.fonttype": "none"}):
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(picture, format=suffix[1:], metadata=metadata)
-    write_whole(path, picture.getvalue())
+    save_picture(figure, path)
 
 
 def _line(axes: Any, costs: Sequence[float], means: Sequence[Mean], label: str) -> None:

@@ -1,12 +1,17 @@
 """What all tests share: strict broadcasting, hypothesis profiles, fixtures."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
 from hypothesis import HealthCheck, settings
+
+from llm_oracles.cli import main
+
+from .commands import Balar
 
 # A program that a test starts; what it imports need not be installed.
 collect_ignore = ["mcp_town.py"]
@@ -45,3 +50,17 @@ def shared_dir() -> Path:
     if not path.is_dir():
         pytest.skip("needs the folder 'shared' beside the checkout, which is not there")
     return path
+
+
+@pytest.fixture
+def balar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Balar:
+    """The command, run in this process: its exit code, its output, its errors."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["balar", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
+    return run

@@ -1,31 +1,15 @@
 """`balar calibrate`: saved dialogues in, scores and label maps out, and mistakes told."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from balar_core.labels import LabelMap
-from llm_oracles.cli import main
 from llm_oracles.store import write_dialogue
 
+from .commands import Balar
 from .test_logged import with_numbers
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def balar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["balar", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -38,7 +22,7 @@ def files(tmp_path: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_scores_and_labels_are_shown_as_a_table_and_as_json(
-    balar: Run, files: list[str], tmp_path: Path
+    balar: Balar, files: list[str], tmp_path: Path
 ) -> None:
     about = tmp_path / "known.yaml"
     about.write_text(
@@ -84,7 +68,7 @@ def test_scores_and_labels_are_shown_as_a_table_and_as_json(
     ],
 )
 def test_what_is_said_about_dialogues_must_fit_them(
-    balar: Run, files: list[str], tmp_path: Path, text: str, named: str
+    balar: Balar, files: list[str], tmp_path: Path, text: str, named: str
 ) -> None:
     about = tmp_path / "known.yaml"
     about.write_text(text, encoding="utf-8")
@@ -93,7 +77,7 @@ def test_what_is_said_about_dialogues_must_fit_them(
     assert err.startswith("error: ") and named in err
 
 
-def test_files_that_are_no_dialogues_are_named(balar: Run, tmp_path: Path) -> None:
+def test_files_that_are_no_dialogues_are_named(balar: Balar, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text("{}", encoding="utf-8")
     code, _, err = balar("calibrate", str(bad))
@@ -104,7 +88,7 @@ def test_files_that_are_no_dialogues_are_named(balar: Run, tmp_path: Path) -> No
     assert code == 2 and "Missing argument" in err
 
 
-def test_dialogues_without_an_answer_teach_nothing(balar: Run, tmp_path: Path) -> None:
+def test_dialogues_without_an_answer_teach_nothing(balar: Balar, tmp_path: Path) -> None:
     path = tmp_path / "begun.balar.json"
     write_dialogue(with_numbers(""), path)
     code, _, err = balar("calibrate", str(path))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_oracles.cli import main
 from llm_oracles.store import read_dialogue
+from tests.commands import Balar
 from tests.processes import BALAR, make_environment, write_problems
 from tests.test_session import PLANT
 
@@ -41,20 +41,15 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def balar(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def balar(folder: Path, balar: Balar, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command, run in this process and in `folder`, with some piped input."""
     monkeypatch.chdir(folder)
 
     def run(*arguments: str, input: str = "", **variables: str) -> Done:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "argv", ["balar", *arguments])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input.encode())))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        out, err = capsys.readouterr()
-        return Done(ended.value.code, out, err)
+        return Done(*balar(*arguments))
 
     return run
 

@@ -1,33 +1,17 @@
 """`balar eval` as it is typed: tables, JSON, pictures, and errors without tracebacks."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from llm_oracles.cli import main
-
-Run = Callable[..., tuple[int, str, str]]
+from .commands import Balar
 
 SMALL = ("eval", "implicit-intent", "--towns", "1", "--per-kind", "1", "--policy", "fixed-1")
 
 
-@pytest.fixture
-def balar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["balar", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, *capsys.readouterr()
-
-    return run
-
-
 @pytest.mark.slow
-def test_policies_are_compared_in_a_table_a_picture_and_json(balar: Run, tmp_path: Path) -> None:
+def test_policies_are_compared_in_a_table_a_picture_and_json(balar: Balar, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plot = tmp_path / "pareto.svg"
     code, out, err = balar(*SMALL, "--reference", "none", "--plot", str(plot))
@@ -56,7 +40,7 @@ def test_policies_are_compared_in_a_table_a_picture_and_json(balar: Run, tmp_pat
     ],
 )
 def test_what_cannot_be_evaluated_is_refused_at_once(
-    balar: Run, arguments: tuple[str, ...], words: str
+    balar: Balar, arguments: tuple[str, ...], words: str
 ) -> None:
     code, out, err = balar("eval", "implicit-intent", *arguments)
     assert (code, out) == (2, "")
@@ -65,7 +49,7 @@ def test_what_cannot_be_evaluated_is_refused_at_once(
 
 
 def test_figures_stand_beside_their_claims_and_missing_files_are_named(
-    balar: Run, tmp_path: Path
+    balar: Balar, tmp_path: Path
 ) -> None:
     summary = {"per_budget": {"0": {"avg_ga_mean": 0.85}, "1": {"avg_ga_mean": 0.5}}}
     seeds = {

@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import util
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from balar_core.askers import RankedAsker
 from balar_core.errors import InvalidSetting
 from balar_core.simulation import World
-from llm_oracles.cli import main
 from llm_oracles.store import FileTrouble
 from llm_oracles.training import (
     StepRecord,
@@ -30,6 +28,8 @@ from llm_oracles.training import (
 )
 from llm_oracles.training.curves import MissingLibrary, check_plot, plot_curves
 from llm_oracles.training.regret import Mean, baselines, compare_askers
+
+from .commands import Balar
 
 SETTINGS = TrainingSettings(
     steps=60, questions=3, prompts=12, num_generations=12, learning_rate=0.02, width=8
@@ -219,26 +219,13 @@ def test_plots_of_another_kind_or_without_the_library_are_refused(
         check_plot(tmp_path / "curves.png")
 
 
-Balar = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
-def balar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Balar:
-    """The command, run in this process and in an empty folder with one table."""
+def balar(balar: Balar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Balar:
+    """The command, run in an empty folder with one table."""
     monkeypatch.chdir(tmp_path)
     table = "name,legs,flies\nfrog,4,no\nduck,2,yes\nant,6,no\nbat,2,yes\n"
     (tmp_path / "animals.csv").write_text(table, encoding="utf-8")
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["balar", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return (ended.value.code, *capsys.readouterr())
-
-    return call
+    return balar
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""Public benchmarks of asking: their cases, a runner that can be killed, and its trajectories."""
+"""Public benchmarks of asking: their cases, as they were published."""

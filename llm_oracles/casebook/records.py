@@ -4,22 +4,20 @@ Files are either a JSON list of records or JSON lines, one record a line. Fields
 are not looked at.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from balar_core.codec import loads
 from balar_core.errors import BalarError, InvalidInput
 
+from ..mistakes import in_words
 from ..store import read_text
 from .case import Case
 
 __all__ = ["CaseFileError", "Index", "Record", "Words", "read_cases"]
-
-MOST_MISTAKES = 3
-"""Mistakes of one record that are named."""
 
 
 class CaseFileError(InvalidInput):
@@ -63,9 +61,10 @@ def read_cases(
             made = case(record, name)
             made.setup()
         except ValidationError as error:
+            mistakes = in_words(error, "the record", count=True)
             raise CaseFileError(
-                f"{path}, {place}{_called(data)}: {_mistakes(error)} Take the file as it was "
-                "published, or mend or remove the record."
+                f"{path}, {place}{_called(data)}: {mistakes} Take the file as it was published, "
+                "or mend or remove the record."
             ) from None
         except BalarError as error:
             raise CaseFileError(f"{path}, {place}{_called(data)}: {error}") from None
@@ -94,9 +93,9 @@ def _items(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CaseFileError(f"{where} is no JSON: {error}.") from None
+        return loads(text)
+    except InvalidInput as error:
+        raise CaseFileError(f"{where} is no JSON: {error}") from None
 
 
 def _called(data: Any) -> str:
@@ -106,13 +105,3 @@ def _called(data: Any) -> str:
             if isinstance(data.get(field), int | str):
                 return f" ({field} {str(data[field])[:40]})"
     return ""
-
-
-def _mistakes(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)
-    named = [
-        f"{'.'.join(map(str, mistake['loc'])) or 'the record'}: {mistake['msg']}"
-        for mistake in found[:MOST_MISTAKES]
-    ]
-    more = len(found) - len(named)
-    return "; ".join([*named, *([f"and {more} more"] if more else [])]) + "."

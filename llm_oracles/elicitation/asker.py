@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from balar_core.errors import BalarError, InvalidInput, InvalidSetting
 
+from ..mistakes import in_words
 from ..models import Completion, Malformed, Message, Model, ModelError, Request, Usage
 from .presets import Preset
 
@@ -192,12 +193,3 @@ def complaint_about(error: Exception) -> str:
 def trouble_with(error: Exception) -> str:
     """What people are told of a reply that cannot be used."""
     return in_words(error) if isinstance(error, ValidationError) else str(error)
-
-
-def in_words(error: ValidationError, whole: str = "the reply") -> str:
-    """The first mistakes that pydantic found, without what was in `whole`."""
-    found = (
-        f"{'.'.join(map(str, mistake['loc'])) or whole}: {mistake['msg']}"
-        for mistake in error.errors(include_url=False, include_input=False)[:3]
-    )
-    return "; ".join(found) + "."

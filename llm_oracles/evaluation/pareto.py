@@ -3,12 +3,11 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from balar_core.errors import BalarError, InvalidSetting
 
-from ..store import write_whole
+from ..pictures import save_picture
 
 __all__ = ["FORMATS", "MissingExtra", "Point", "check_plot", "draw", "frontier"]
 
@@ -88,7 +87,6 @@ def draw(points: Sequence[Point], path: Path, *, title: str, coverage: str) -> N
         FileTrouble: the file cannot be written.
     """
     check_plot(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5), layout="constrained")
@@ -117,9 +115,4 @@ def draw(points: Sequence[Point], path: Path, *, title: str, coverage: str) -> N
     axes.set(title=title, xlabel="probes per query", ylabel=coverage)
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8, title="filled: on the frontier")
-    picture, kind = BytesIO(), path.suffix[1:].lower()
-    # The same points make the same file, and its texts can be read and searched.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "balar"}):
-        metadata = {"Date": None} if kind == "svg" else {}
-        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
-    write_whole(path, picture.getvalue())
+    save_picture(figure, path, dpi=150)

@@ -19,8 +19,8 @@ from balar_core.probing import BeliefPlanner, Json, Reading, Tool, ToolCall
 from balar_core.questions import Question
 from balar_core.space import Dimension, StateSpace
 
-from ..elicitation.asker import in_words
 from ..facts import Fact
+from ..mistakes import in_words
 from .aura_files import ReleaseError, read_json
 from .cases import LIKELY, Case, fitting, reported_gap
 from .coverage import PRIVATE_FIELDS, needed_facts, shown_facts

@@ -28,7 +28,7 @@ from balar_core.probing import (
 )
 from balar_core.text import canonical
 
-from ..elicitation.asker import trouble_with
+from ..mistakes import in_words
 
 __all__ = ["RejectedArguments", "Toolbox"]
 
@@ -111,7 +111,7 @@ class Toolbox:
             try:
                 begun: Awaitable[object] = adapter.validate_json(arguments.text, strict=True)
             except ValidationError as error:
-                raise RejectedArguments(trouble_with(error)) from None
+                raise RejectedArguments(in_words(error)) from None
             return begun
 
         tool = Tool(

@@ -1,13 +1,12 @@
 """Learning curves of a run as a picture. Needs matplotlib (`pip install balar[train]`)."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 
 from balar_core.errors import BalarError, InvalidSetting
 
-from ..store import write_whole
+from ..pictures import save_picture
 from .loop import Training
 
 __all__ = ["MissingLibrary", "check_plot", "plot_curves"]
@@ -51,7 +50,6 @@ def plot_curves(training: Training, path: Path) -> None:
         FileTrouble: the file cannot be written.
     """
     check_plot(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -62,13 +60,7 @@ def plot_curves(training: Training, path: Path) -> None:
         axes.plot(steps, _smooth(values), linewidth=1.5)
         axes.set(xlabel="step", ylabel=label)
         axes.grid(alpha=0.3)
-    picture = io.BytesIO()
-    # Without dates and random names the same run gives the same file.
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    suffix = path.suffix.lower()
-    with rc_context({"svg.hashsalt": "balar"}):
-        figure.savefig(picture, format=suffix[1:], metadata=dates.get(suffix))
-    write_whole(path, picture.getvalue())
+    save_picture(figure, path, outlines=True)
 
 
 def _smooth(values: np.ndarray, width: int = 15) -> np.ndarray:
